@@ -1,0 +1,17 @@
+//! What happens to a request between the transport and the handler.
+//!
+//! The transport decodes a request and pins the resolver; a [`Dispatcher`] chooses the thread (the
+//! one that read it, or one of a [`Pool`]); there the [`Engine`] takes what leases the operation
+//! needs, calls the handler and keeps the resolver and the tables of open files in step; the
+//! transport sends the answer; the pin is dropped last.
+//!
+//! Nothing here knows which filesystem it runs, nor how requests come.
+
+mod dispatcher;
+mod engine;
+mod pool;
+
+pub use dispatcher::Dispatch;
+pub(crate) use dispatcher::{Backlog, Dispatcher, Threads};
+pub use engine::{Engine, EntryReply, LookupReply, OpenReply, SetAttrArgs};
+pub(crate) use pool::Pool;

@@ -1,0 +1,560 @@
+//! [`Adapter`]: fuser's callbacks, each in the same three steps. Choose the thread, call the engine,
+//! send the answer.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, INodeNo, IoctlFlags, KernelConfig,
+    LockOwner, OpenFlags, PollEvents, PollFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs,
+    ReplyWrite, ReplyXattr, RenameFlags, TimeOrNow, WriteFlags,
+};
+use pinpath::Inode;
+
+use super::session::{Init, Shared};
+use super::{buffer, capabilities, convert, reply};
+use crate::dispatch::{Dispatcher, Engine, Pool, SetAttrArgs};
+use crate::errno::Errno;
+use crate::handler::{Handler, Lock, PollNotifier};
+use crate::listing::Fit;
+use crate::negotiation::Negotiation;
+use crate::operation::Operation;
+use crate::transport::device::PollWaker;
+
+/// An engine and a dispatcher as fuser wants to see them.
+pub(super) struct Adapter<H: Handler> {
+    engine: Arc<Engine<H>>,
+    dispatcher: Dispatcher<Engine<H>>,
+    wishes: Negotiation,
+    shared: Arc<Shared>,
+}
+
+impl<H: Handler> Adapter<H> {
+    pub(super) fn new(engine: Arc<Engine<H>>, dispatcher: Dispatcher<Engine<H>>, wishes: Negotiation, shared: Arc<Shared>) -> Self {
+        Adapter { engine, dispatcher, wishes, shared }
+    }
+}
+
+/// `run!(self, pool, req, own(borrowed...), |engine, req| answer)`
+///
+/// Pins, then evaluates `answer` here or, with a pool, there; the pin is dropped after it. `answer`
+/// is written once and compiled twice, so that what the request only borrows (`own`) is copied
+/// where it goes to another thread and nowhere else.
+macro_rules! run {
+    ($self:ident, $pool:expr, $req:ident, own($($borrowed:ident),*), |$engine:ident| $answer:expr) => {{
+        let $req = &convert::request($req);
+        let pin = $self.engine.pin();
+        match $pool {
+            None => {
+                let $engine = &*$self.engine;
+                here(move || {
+                    $answer;
+                    drop(pin);
+                });
+            }
+            Some(pool) => {
+                let request = *$req;
+                $(let $borrowed = $borrowed.to_owned();)*
+                pool.submit(Box::new(move |$engine: &Engine<H>| {
+                    let $req = &request;
+                    $(let $borrowed = &*$borrowed;)*
+                    $answer;
+                    drop(pin);
+                }));
+            }
+        }
+    }};
+}
+
+/// A panic (not the handler's, which the engine contains) would end fuser's event loop.
+fn here(answer: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(answer)).is_err() {
+        tracing::error!("a request panicked outside the handler");
+    }
+}
+
+fn inode(ino: INodeNo) -> Inode {
+    Inode::from_raw(ino.0)
+}
+
+impl<H: Handler> Adapter<H> {
+    fn pool(&self, operation: Operation) -> Option<&Pool<Engine<H>>> {
+        self.dispatcher.pool(operation)
+    }
+}
+
+impl<H: Handler> Filesystem for Adapter<H> {
+    fn init(&mut self, _req: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
+        let agreed = capabilities::negotiate(&self.wishes, config);
+        let handler = self.engine.handler();
+        let (init, result) = match catch_unwind(AssertUnwindSafe(|| handler.init(&agreed))) {
+            Ok(Ok(())) => (Init::Agreed(agreed), Ok(())),
+            Ok(Err(error)) => (Init::Refused, Err(error)),
+            Err(_) => (Init::Panicked, Err(io::Error::from_raw_os_error(libc::EIO))),
+        };
+        // The kernel sends INIT once, so this is the first value.
+        let _ = self.shared.init.set(init);
+        result
+    }
+
+    fn destroy(&mut self) {
+        self.dispatcher.finish();
+        if let Some(Init::Agreed(_)) = self.shared.init.get() {
+            self.engine.destroy();
+        }
+        // Release: whoever sees it sees all that the threads did.
+        self.shared.finished.store(true, Ordering::Release);
+    }
+
+    // A batch comes here one by one: fuser does not export the type of its parts.
+    fn forget(&self, _req: &fuser::Request, ino: INodeNo, nlookup: u64) {
+        here(|| self.engine.forget(inode(ino), nlookup));
+    }
+
+    fn lookup(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        run!(self, self.pool(Operation::Lookup), req, own(name), |engine| {
+            let found = convert::name(name).and_then(|name| engine.lookup(req, inode(parent), name));
+            reply::lookup(reply, found);
+        });
+    }
+
+    fn getattr(&self, req: &fuser::Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+        run!(self, self.pool(Operation::GetAttr), req, own(), |engine| {
+            reply::attr(reply, engine.getattr(req, inode(ino), fh.map(u64::from)));
+        });
+    }
+
+    fn setattr(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let args = SetAttrArgs {
+            mode,
+            uid,
+            gid,
+            size,
+            atime: atime.map(convert::set_time),
+            mtime: mtime.map(convert::set_time),
+            ctime: ctime.map(convert::timestamp),
+            handle: fh.map(u64::from),
+        };
+        run!(self, self.pool(Operation::SetAttr), req, own(), |engine| {
+            reply::attr(reply, engine.setattr(req, inode(ino), &args));
+        });
+    }
+
+    fn readlink(&self, req: &fuser::Request, ino: INodeNo, reply: ReplyData) {
+        run!(self, self.pool(Operation::ReadLink), req, own(), |engine| {
+            let target = engine.readlink(req, inode(ino));
+            reply::data(reply, target.as_ref().map(|target| target.as_bytes()).map_err(|error| *error));
+        });
+    }
+
+    fn mknod(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
+        run!(self, self.pool(Operation::MkNod), req, own(name), |engine| {
+            let made = convert::name(name).and_then(|name| engine.mknod(req, inode(parent), name, mode, umask, rdev));
+            reply::entry(reply, made);
+        });
+    }
+
+    fn mkdir(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+        run!(self, self.pool(Operation::MkDir), req, own(name), |engine| {
+            let made = convert::name(name).and_then(|name| engine.mkdir(req, inode(parent), name, mode, umask));
+            reply::entry(reply, made);
+        });
+    }
+
+    fn unlink(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::Unlink), req, own(name), |engine| {
+            reply::empty(reply, convert::name(name).and_then(|name| engine.unlink(req, inode(parent), name)));
+        });
+    }
+
+    fn rmdir(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::RmDir), req, own(name), |engine| {
+            reply::empty(reply, convert::name(name).and_then(|name| engine.rmdir(req, inode(parent), name)));
+        });
+    }
+
+    fn symlink(&self, req: &fuser::Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str();
+        run!(self, self.pool(Operation::SymLink), req, own(link_name, target), |engine| {
+            let made = convert::name(link_name).and_then(|name| engine.symlink(req, inode(parent), name, target));
+            reply::entry(reply, made);
+        });
+    }
+
+    fn rename(
+        &self,
+        req: &fuser::Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        run!(self, self.pool(Operation::Rename), req, own(name, newname), |engine| {
+            let done = convert::name(name).and_then(|name| {
+                let newname = convert::name(newname)?;
+                engine.rename(req, inode(parent), name, inode(newparent), newname, flags.bits())
+            });
+            reply::empty(reply, done);
+        });
+    }
+
+    fn link(&self, req: &fuser::Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
+        run!(self, self.pool(Operation::Link), req, own(newname), |engine| {
+            let made = convert::name(newname).and_then(|name| engine.link(req, inode(ino), inode(newparent), name));
+            reply::entry(reply, made);
+        });
+    }
+
+    fn open(&self, req: &fuser::Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        run!(self, self.pool(Operation::Open), req, own(), |engine| {
+            reply::open(reply, engine.open(req, inode(ino), flags.0));
+        });
+    }
+
+    fn create(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, flags: i32, reply: ReplyCreate) {
+        run!(self, self.pool(Operation::Create), req, own(name), |engine| {
+            let made = convert::name(name).and_then(|name| engine.create(req, inode(parent), name, mode, umask, flags));
+            reply::create(reply, made);
+        });
+    }
+
+    fn read(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        run!(self, self.pool(Operation::Read), req, own(), |engine| {
+            buffer::with(size as usize, |buf| {
+                let read = engine.read(req, inode(ino), fh.0, offset, buf);
+                reply::data(reply, read.map(|size| &buf[..size]));
+            });
+        });
+    }
+
+    // On a pool this costs one copy of the data: fuser reads the next request into the same buffer.
+    fn write(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        run!(self, self.pool(Operation::Write), req, own(data), |engine| {
+            reply::written(reply, engine.write(req, inode(ino), fh.0, offset, data, cached));
+        });
+    }
+
+    fn flush(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::Flush), req, own(), |engine| {
+            reply::empty(reply, engine.flush(req, inode(ino), fh.0, lock_owner.0));
+        });
+    }
+
+    fn release(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        run!(self, self.pool(Operation::Release), req, own(), |engine| {
+            reply::empty(reply, engine.release(req, inode(ino), fh.0));
+        });
+    }
+
+    fn fsync(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::FSync), req, own(), |engine| {
+            reply::empty(reply, engine.fsync(req, inode(ino), fh.0, datasync));
+        });
+    }
+
+    fn opendir(&self, req: &fuser::Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        run!(self, self.pool(Operation::OpenDir), req, own(), |engine| {
+            reply::open(reply, engine.opendir(req, inode(ino), flags.0));
+        });
+    }
+
+    fn readdir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        run!(self, self.pool(Operation::ReadDir), req, own(), |engine| {
+            let listed = engine.readdir(req, inode(ino), fh.0, offset, &mut |entry| {
+                let (kind, name) = (convert::file_type(entry.file_type), OsStr::from_bytes(entry.name));
+                match reply.add(INodeNo(entry.ino), entry.next, kind, name) {
+                    true => Fit::Full,
+                    false => Fit::Taken,
+                }
+            });
+            match listed {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn readdirplus(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+        let shared = self.shared.clone();
+        run!(self, self.pool(Operation::ReadDirPlus), req, own(), |engine| {
+            let size = reply::requested_size(&reply);
+            buffer::with_vec(|out| {
+                out.clear();
+                let listed = engine.readdirplus(req, inode(ino), fh.0, offset, size, out);
+                reply::directory_plus(reply, req.unique, &shared, listed.map(|()| &**out));
+            });
+        });
+    }
+
+    fn releasedir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::ReleaseDir), req, own(), |engine| {
+            reply::empty(reply, engine.releasedir(req, inode(ino), fh.0));
+        });
+    }
+
+    fn fsyncdir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::FSyncDir), req, own(), |engine| {
+            reply::empty(reply, engine.fsyncdir(req, inode(ino), fh.0, datasync));
+        });
+    }
+
+    fn statfs(&self, req: &fuser::Request, ino: INodeNo, reply: ReplyStatfs) {
+        run!(self, self.pool(Operation::StatFs), req, own(), |engine| {
+            match engine.statfs(req, inode(ino)) {
+                Ok(s) => reply.statfs(
+                    s.blocks,
+                    s.free,
+                    s.available,
+                    s.files,
+                    s.files_free,
+                    s.block_size,
+                    s.name_max,
+                    s.fragment_size,
+                ),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn setxattr(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        run!(self, self.pool(Operation::SetXAttr), req, own(name, value), |engine| {
+            reply::empty(reply, engine.setxattr(req, inode(ino), name, value, flags));
+        });
+    }
+
+    fn getxattr(&self, req: &fuser::Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        run!(self, self.pool(Operation::GetXAttr), req, own(name), |engine| {
+            buffer::with(size as usize, |buf| {
+                let got = engine.getxattr(req, inode(ino), name, buf);
+                reply::xattr(reply, got, buf);
+            });
+        });
+    }
+
+    fn listxattr(&self, req: &fuser::Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        run!(self, self.pool(Operation::ListXAttr), req, own(), |engine| {
+            buffer::with(size as usize, |buf| {
+                let got = engine.listxattr(req, inode(ino), buf);
+                reply::xattr(reply, got, buf);
+            });
+        });
+    }
+
+    fn removexattr(&self, req: &fuser::Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::RemoveXAttr), req, own(name), |engine| {
+            reply::empty(reply, engine.removexattr(req, inode(ino), name));
+        });
+    }
+
+    fn access(&self, req: &fuser::Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::Access), req, own(), |engine| {
+            reply::empty(reply, engine.access(req, inode(ino), mask.bits()));
+        });
+    }
+
+    fn getlk(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        lock_owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let lock = Lock { start, end, typ, pid };
+        run!(self, self.pool(Operation::GetLk), req, own(), |engine| {
+            match engine.getlk(req, inode(ino), fh.0, lock_owner.0, lock) {
+                Ok(held) => reply.locked(held.start, held.end, held.typ, held.pid),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn setlk(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        lock_owner: LockOwner,
+        start: u64,
+        end: u64,
+        typ: i32,
+        pid: u32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let lock = Lock { start, end, typ, pid };
+        let pool = match (typ, sleep) {
+            // Others may be waiting for just this.
+            (libc::F_UNLCK, _) => self.dispatcher.closing_pool(),
+            (_, true) => self.pool(Operation::SetLkWait),
+            (_, false) => self.pool(Operation::SetLk),
+        };
+        run!(self, pool, req, own(), |engine| {
+            reply::empty(reply, engine.setlk(req, inode(ino), fh.0, lock_owner.0, lock, sleep));
+        });
+    }
+
+    fn bmap(&self, req: &fuser::Request, ino: INodeNo, blocksize: u32, idx: u64, reply: ReplyBmap) {
+        run!(self, self.pool(Operation::BMap), req, own(), |engine| {
+            match engine.bmap(req, inode(ino), blocksize, idx) {
+                Ok(block) => reply.bmap(block),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn ioctl(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _flags: IoctlFlags,
+        cmd: u32,
+        in_data: &[u8],
+        out_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        run!(self, self.pool(Operation::IoCtl), req, own(in_data), |engine| {
+            buffer::with(out_size as usize, |buf| {
+                match engine.ioctl(req, inode(ino), fh.0, cmd, in_data, buf) {
+                    Ok((result, size)) => reply.ioctl(result, &buf[..size]),
+                    Err(error) => reply.error(convert::errno(error)),
+                }
+            });
+        });
+    }
+
+    fn poll(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        ph: fuser::PollNotifier,
+        events: PollEvents,
+        flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        // The handler gets a notifier of ours, which does not outlive the connection.
+        let wanted = flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY);
+        let notifier = wanted.then(|| {
+            let device = Arc::downgrade(&self.shared.device);
+            Box::new(PollWaker { device, handle: ph.handle().0 }) as Box<dyn PollNotifier>
+        });
+        drop(ph);
+        run!(self, self.pool(Operation::Poll), req, own(), |engine| {
+            match engine.poll(req, inode(ino), fh.0, events.bits(), notifier) {
+                Ok(ready) => reply.poll(PollEvents::from_bits_retain(ready)),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn fallocate(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
+        run!(self, self.pool(Operation::FAllocate), req, own(), |engine| {
+            reply::empty(reply, engine.fallocate(req, inode(ino), fh.0, offset, length, mode));
+        });
+    }
+
+    fn lseek(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+        run!(self, self.pool(Operation::LSeek), req, own(), |engine| {
+            match engine.lseek(req, inode(ino), fh.0, offset, whence) {
+                Ok(offset) => reply.offset(offset),
+                Err(error) => reply.error(convert::errno(error)),
+            }
+        });
+    }
+
+    fn copy_file_range(
+        &self,
+        req: &fuser::Request,
+        ino_in: INodeNo,
+        fh_in: FileHandle,
+        offset_in: u64,
+        ino_out: INodeNo,
+        fh_out: FileHandle,
+        offset_out: u64,
+        len: u64,
+        flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        if !flags.is_empty() {
+            return reply.error(convert::errno(Errno::EINVAL));
+        }
+        // The answer has 32 bits for the length.
+        let len = len.min(u64::from(u32::MAX));
+        run!(self, self.pool(Operation::CopyFileRange), req, own(), |engine| {
+            let (from, to) = ((inode(ino_in), fh_in.0, offset_in), (inode(ino_out), fh_out.0, offset_out));
+            reply::written(reply, engine.copy_file_range(req, from, to, len));
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! Paths against changes of the namespace: no path is ever answered that never was.
+
+#![cfg(loom)]
+
+use loom::thread;
+use pinpath::{Inode, Kind, PathError, Resolver};
+use pinpath_loom_tests::{dir, file, name, path, run_model, settle};
+
+/// Bad: the new name of the directory and the old one of the tree above it, or a torn walk.
+#[test]
+fn rename_against_path_building() {
+    run_model("rename_against_path_building", || {
+        let resolver = Resolver::new(());
+        let d = dir(&resolver, Inode::ROOT, "d");
+        let f = file(&resolver, d, "f");
+        let renamer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.rename(Inode::ROOT, name("d"), Inode::ROOT, name("e")).unwrap();
+            })
+        };
+        let seen = path(&resolver, f).unwrap();
+        assert!(seen == "d/f" || seen == "e/f", "{seen}");
+        renamer.join().unwrap();
+        assert_eq!(path(&resolver, f).unwrap(), "e/f");
+        settle(&resolver);
+    });
+}
+
+/// The file is renamed first, then its directory.
+///
+/// Bad: `e/x`: the walk read the file's name before the first rename and the directory's after the
+/// second. Caught by looking at the first link again (`Start::still`).
+#[test]
+fn leaf_rename_then_directory_rename_against_path() {
+    run_model("leaf_rename_then_directory_rename_against_path", || {
+        let resolver = Resolver::new(());
+        let d = dir(&resolver, Inode::ROOT, "d");
+        let f = file(&resolver, d, "x");
+        let renamer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.rename(d, name("x"), d, name("y")).unwrap();
+                resolver.rename(Inode::ROOT, name("d"), Inode::ROOT, name("e")).unwrap();
+            })
+        };
+        let seen = path(&resolver, f).unwrap();
+        assert!(["d/x", "d/y", "e/y"].contains(&seen.as_str()), "{seen}");
+        renamer.join().unwrap();
+        settle(&resolver);
+    });
+}
+
+/// A path is kept, and its directory renamed.
+///
+/// Bad: the kept path is used after the rename was seen to be done, or an old path is kept for the
+/// new state of the tree.
+#[test]
+fn cached_path_against_rename() {
+    run_model("cached_path_against_rename", || {
+        let resolver = Resolver::new(());
+        let d = dir(&resolver, Inode::ROOT, "d");
+        let f = file(&resolver, d, "f");
+        let renamer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.rename(Inode::ROOT, name("d"), Inode::ROOT, name("e")).unwrap();
+                // The rename is done: no reader may see the old path from here on.
+                let seen = resolver.with_path(f, |path| path.to_str().unwrap().to_owned());
+                assert_eq!(seen.unwrap(), "e/f");
+            })
+        };
+        let first = resolver.with_path(f, |path| path.to_str().unwrap().to_owned()).unwrap();
+        let second = resolver.with_path(f, |path| path.to_str().unwrap().to_owned()).unwrap();
+        // Time doesn't run backwards.
+        assert!(!(first == "e/f" && second == "d/f"), "{first}, then {second}");
+        renamer.join().unwrap();
+        assert_eq!(path(&resolver, f).unwrap(), "e/f");
+        settle(&resolver);
+    });
+}
+
+/// A rename over a target is one step.
+///
+/// Bad: both files have the name, or the target has lost it before the source has it.
+#[test]
+fn rename_over_a_target_is_one_step() {
+    run_model("rename_over_a_target_is_one_step", || {
+        let resolver = Resolver::new(());
+        let a = file(&resolver, Inode::ROOT, "a");
+        let b = file(&resolver, Inode::ROOT, "b");
+        let renamer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.rename(Inode::ROOT, name("a"), Inode::ROOT, name("b")).unwrap();
+            })
+        };
+        let b_first = path(&resolver, b);
+        let a_second = path(&resolver, a).unwrap();
+        if b_first == Err(PathError::Unlinked(b)) {
+            assert_eq!(a_second, "b", "the target had lost its name already");
+        }
+        let a_third = path(&resolver, a).unwrap();
+        let b_fourth = path(&resolver, b);
+        assert!(!(a_third == "b" && b_fourth.is_ok()), "two files of one name");
+        renamer.join().unwrap();
+        settle(&resolver);
+    });
+}
+
+/// An exchange is one step.
+///
+/// Bad: both have the same name for a moment.
+#[test]
+fn exchange_is_one_step() {
+    run_model("exchange_is_one_step", || {
+        let resolver = Resolver::new(());
+        let a = file(&resolver, Inode::ROOT, "a");
+        let b = file(&resolver, Inode::ROOT, "b");
+        let swapper = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.exchange(Inode::ROOT, name("a"), Inode::ROOT, name("b")).unwrap();
+            })
+        };
+        let (first, second) = (path(&resolver, a).unwrap(), path(&resolver, b).unwrap());
+        assert!(!(first == "b" && second == "b"), "a was exchanged when b was looked at");
+        swapper.join().unwrap();
+        assert_eq!(path(&resolver, a).unwrap(), "b");
+        assert_eq!(path(&resolver, b).unwrap(), "a");
+        settle(&resolver);
+    });
+}
+
+/// A second name is made and the first removed, while all paths are asked for.
+///
+/// Bad: none, although the file had a name at every moment; or two after the removal was seen.
+#[test]
+fn link_and_unlink_against_paths() {
+    run_model("link_and_unlink_against_paths", || {
+        let resolver = Resolver::new(());
+        let a = file(&resolver, Inode::ROOT, "a");
+        let changer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.link(a, Inode::ROOT, name("b")).unwrap();
+                resolver.unlink(Inode::ROOT, name("a")).unwrap();
+            })
+        };
+        let seen: Vec<_> =
+            resolver.paths(a).iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+        let seen: Vec<_> = seen.iter().map(String::as_str).collect();
+        assert!([&["a"][..], &["a", "b"], &["b"]].contains(&&seen[..]), "{seen:?}");
+        changer.join().unwrap();
+        assert_eq!(path(&resolver, a).unwrap(), "b");
+        settle(&resolver);
+    });
+}
+
+/// Two threads look one new name up.
+///
+/// Bad: two nodes, or one count.
+#[test]
+fn two_lookups_make_one_node() {
+    run_model("two_lookups_make_one_node", || {
+        let resolver = Resolver::new(());
+        let other = {
+            let resolver = resolver.clone();
+            thread::spawn(move || file(&resolver, Inode::ROOT, "a"))
+        };
+        let mine = file(&resolver, Inode::ROOT, "a");
+        assert_eq!(other.join().unwrap(), mine);
+        assert_eq!(resolver.lookup_count(mine), Some(2));
+        settle(&resolver);
+    });
+}
+
+/// Two threads make nodes whose slots are in a segment that isn't there yet.
+///
+/// Bad: one thread's segment is lost with what was written into it.
+#[test]
+fn table_growth() {
+    run_model("table_growth", || {
+        let resolver = Resolver::new(());
+        let other = {
+            let resolver = resolver.clone();
+            thread::spawn(move || file(&resolver, Inode::ROOT, "a"))
+        };
+        let b = file(&resolver, Inode::ROOT, "b");
+        let a = other.join().unwrap();
+        assert_eq!(path(&resolver, a).unwrap(), "a");
+        assert_eq!(path(&resolver, b).unwrap(), "b");
+        settle(&resolver);
+    });
+}
+
+/// A name is removed and made anew while it is looked up.
+///
+/// Bad: the lookup answers a node that has no name, or counts one that nobody finds.
+#[test]
+fn lookup_against_unlink() {
+    run_model("lookup_against_unlink", || {
+        let resolver = Resolver::new(());
+        let old = file(&resolver, Inode::ROOT, "a");
+        let remover = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                assert_eq!(resolver.unlink(Inode::ROOT, name("a")).unwrap(), Some(old));
+            })
+        };
+        let found = resolver.lookup(Inode::ROOT, name("a"), Kind::Leaf, ()).unwrap();
+        remover.join().unwrap();
+        if found == old {
+            assert_eq!(path(&resolver, found), Err(PathError::Unlinked(found)));
+            assert_eq!(resolver.lookup_count(found), Some(2));
+        } else {
+            assert_eq!(path(&resolver, found).unwrap(), "a");
+        }
+        settle(&resolver);
+    });
+}
+
+/// A thread ends and another takes over its number, and with it its counters.
+///
+/// Bad: the new owner starts from counters that it sees as they were earlier, and a count is lost.
+#[test]
+fn thread_exit_and_slot_reuse() {
+    run_model("thread_exit_and_slot_reuse", || {
+        let resolver = Resolver::new(());
+        let inode = file(&resolver, Inode::ROOT, "a");
+        let pins: Vec<_> = (0..2)
+            .map(|_| {
+                let resolver = resolver.clone();
+                thread::spawn(move || {
+                    let pin = resolver.pin();
+                    pinpath::end_thread();
+                    pin
+                })
+            })
+            .collect();
+        resolver.forget(inode, 1);
+        let pins: Vec<_> = pins.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(resolver.stats().pins, 2);
+        drop(pins);
+        assert_eq!(resolver.stats().pins, 0);
+        settle(&resolver);
+        assert_eq!(resolver.stats().nodes, 1);
+    });
+}

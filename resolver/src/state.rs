@@ -1,0 +1,250 @@
+//! [`State`]: the word that says how a node lives.
+//!
+//! | bits | what | who changes it |
+//! | --- | --- | --- |
+//! | 0..48 | lookup count: what the kernel knows of the node | `lookup` adds, `forget` subtracts |
+//! | 48, 49 | kind: directory, leaf, unknown | set when the node is made |
+//! | 50 `QUEUED` | in the queue of nodes that may be reclaimed | who finds the count zero; the reclaimer clears it |
+//! | 51 `AGAIN` | found zero once more while queued: waits for one more grace period | as above |
+//! | 52 `MOVING` | a transaction has it | that transaction |
+//! | 53 `CLOSING` | the reclaimer is looking whether it has children | the reclaimer |
+//! | 54 `DEAD` | reclaimed; final | the reclaimer, from count zero |
+//! | 55 `LIVE` | the slot holds a node | set when the node is made |
+//!
+//! Zero is a slot that never held a node. Transitions are compare-exchange loops on the whole word,
+//! so what they looked at is what they changed. All are AcqRel: who takes the count from zero sees
+//! what who brought it there did, and the other way round.
+
+use crate::sync::{AtomicU64, Ordering};
+
+const COUNT: u64 = (1 << 48) - 1;
+const DIRECTORY: u64 = 1 << 48;
+const LEAF: u64 = 1 << 49;
+const QUEUED: u64 = 1 << 50;
+const AGAIN: u64 = 1 << 51;
+const MOVING: u64 = 1 << 52;
+const CLOSING: u64 = 1 << 53;
+const DEAD: u64 = 1 << 54;
+const LIVE: u64 = 1 << 55;
+
+/// May a node have children?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A directory: it may have children, and has at most one name.
+    Directory,
+    /// Anything else: it has no children, and may have several names (hard links).
+    Leaf,
+    /// Not known: treated with the caution that a directory needs.
+    Unknown,
+}
+
+/// A state as it was at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot(u64);
+
+impl Snapshot {
+    pub(crate) fn count(self) -> u64 {
+        self.0 & COUNT
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self.0 & (DIRECTORY | LEAF) {
+            DIRECTORY => Kind::Directory,
+            LEAF => Kind::Leaf,
+            _ => Kind::Unknown,
+        }
+    }
+
+    /// A node, and not a reclaimed one.
+    pub(crate) fn alive(self) -> bool {
+        self.0 & (LIVE | DEAD) == LIVE
+    }
+
+    pub(crate) fn moving(self) -> bool {
+        self.0 & MOVING != 0
+    }
+
+    pub(crate) fn queued(self) -> bool {
+        self.0 & QUEUED != 0
+    }
+
+    pub(crate) fn closing(self) -> bool {
+        self.0 & CLOSING != 0
+    }
+
+    pub(crate) fn may_have_children(self) -> bool {
+        self.kind() != Kind::Leaf
+    }
+}
+
+/// What became of a node that was found unreferenced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Queueing {
+    /// It is in the queue now: the caller puts it there.
+    Enter,
+    /// It was in the queue and will stay there for one more grace period; or it isn't unreferenced.
+    Nothing,
+}
+
+/// What the reclaimer may do with a node whose grace period has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Verdict {
+    /// Nobody can need it: it is closing now and waits for `kill` or `reopen`.
+    Close,
+    /// It is to wait for another grace period (found zero again, or in a transaction).
+    Again,
+    /// It is referenced, and out of the queue.
+    Keep,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State(AtomicU64);
+
+impl State {
+    #[inline]
+    pub(crate) fn load(&self) -> Snapshot {
+        Snapshot(self.0.load(Ordering::Acquire))
+    }
+
+    fn update(&self, mut f: impl FnMut(u64) -> Option<u64>) -> Result<u64, u64> {
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, &mut f)
+    }
+
+    /// A new node in a free slot. Only the slot's owner calls this.
+    pub(crate) fn init(&self, kind: Kind, count: u64) {
+        let kind = match kind {
+            Kind::Directory => DIRECTORY,
+            Kind::Leaf => LEAF,
+            Kind::Unknown => 0,
+        };
+        self.0.store(LIVE | kind | count.min(COUNT), Ordering::Release);
+    }
+
+    /// Counts `by` more lookups; false if the node is dead.
+    #[must_use]
+    pub(crate) fn count_up(&self, by: u64) -> bool {
+        self.update(|word| {
+            // A count that would overflow stays at its end: it is never forgotten then, which is
+            // safe; 2^48 lookups of one inode take years.
+            let count = ((word & COUNT) + by).min(COUNT);
+            Snapshot(word).alive().then_some((word & !COUNT) | count)
+        })
+        .is_ok()
+    }
+
+    /// Takes back `by` lookups, or as many as there are.
+    pub(crate) fn count_down(&self, by: u64) -> Queueing {
+        let before = self.update(|word| {
+            if !Snapshot(word).alive() {
+                return None;
+            }
+            let count = (word & COUNT).saturating_sub(by);
+            let word = (word & !COUNT) | count;
+            Some(if count == 0 { queue(word) } else { word })
+        });
+        match before {
+            Ok(word) if (word & COUNT) <= by && word & QUEUED == 0 => Queueing::Enter,
+            _ => Queueing::Nothing,
+        }
+    }
+
+    /// Somebody found it by its name and counts nothing: if it is on its way to be reclaimed, it
+    /// waits for those who are there now, too. False if it is too late for that.
+    #[must_use]
+    pub(crate) fn touch(&self) -> bool {
+        let word = self.load();
+        if !word.alive() || word.closing() {
+            return false;
+        }
+        if word.count() > 0 || !word.queued() {
+            // A node that isn't queued will be, and then waits for those who are there then.
+            return true;
+        }
+        self.update(|word| {
+            let late = !Snapshot(word).alive() || word & CLOSING != 0;
+            (!late).then_some(if word & QUEUED != 0 { word | AGAIN } else { word })
+        })
+        .is_ok()
+    }
+
+    /// The node lost a name or a child: if its count is zero it is a candidate now.
+    pub(crate) fn reconsider(&self) -> Queueing {
+        let before = self.update(|word| {
+            let candidate = Snapshot(word).alive() && word & COUNT == 0;
+            candidate.then(|| queue(word))
+        });
+        match before {
+            Ok(word) if word & QUEUED == 0 => Queueing::Enter,
+            _ => Queueing::Nothing,
+        }
+    }
+
+    /// Its grace period has ended.
+    pub(crate) fn judge(&self) -> Verdict {
+        let before = self.update(|word| {
+            if !Snapshot(word).alive() || word & CLOSING != 0 {
+                None
+            } else if word & COUNT != 0 {
+                Some(word & !(QUEUED | AGAIN))
+            } else if word & (AGAIN | MOVING) != 0 {
+                Some(word & !AGAIN)
+            } else {
+                Some((word | CLOSING) & !QUEUED)
+            }
+        });
+        match before {
+            Ok(word) if word & COUNT != 0 => Verdict::Keep,
+            Ok(word) if word & (AGAIN | MOVING) != 0 => Verdict::Again,
+            Ok(_) => Verdict::Close,
+            Err(_) => Verdict::Keep,
+        }
+    }
+
+    /// For the parent of a node that was reclaimed: as `judge`, but only if it isn't queued. Its
+    /// count has been zero for a whole grace period then (see `reclaim.rs`).
+    pub(crate) fn judge_unqueued(&self) -> Verdict {
+        let before = self.update(|word| {
+            let candidate =
+                Snapshot(word).alive() && word & (COUNT | QUEUED | MOVING | CLOSING) == 0;
+            candidate.then_some(word | CLOSING)
+        });
+        if before.is_ok() { Verdict::Close } else { Verdict::Keep }
+    }
+
+    /// From closing to dead, unless it was looked up or queued again meanwhile.
+    #[must_use]
+    pub(crate) fn kill(&self) -> bool {
+        let killed = self.update(|word| {
+            (word & (COUNT | QUEUED | MOVING) == 0).then_some((word | DEAD) & !CLOSING)
+        });
+        if killed.is_err() {
+            self.reopen();
+        }
+        killed.is_ok()
+    }
+
+    pub(crate) fn reopen(&self) {
+        self.0.fetch_and(!CLOSING, Ordering::AcqRel);
+    }
+
+    /// Marks it for a transaction; false if it is dead or another transaction has it.
+    #[must_use]
+    pub(crate) fn begin_moving(&self) -> bool {
+        self.update(|word| {
+            let free = Snapshot(word).alive() && word & (MOVING | CLOSING) == 0;
+            free.then_some(word | MOVING)
+        })
+        .is_ok()
+    }
+
+    pub(crate) fn end_moving(&self) {
+        self.0.fetch_and(!MOVING, Ordering::AcqRel);
+    }
+}
+
+/// The word of a node that was found unreferenced: queued, or queued again.
+fn queue(word: u64) -> u64 {
+    if word & QUEUED == 0 { word | QUEUED } else { word | AGAIN }
+}
