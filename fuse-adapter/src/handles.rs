@@ -61,6 +61,13 @@ impl<T> Deref for Held<'_, T> {
 }
 
 #[cfg(test)]
+impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
@@ -108,12 +115,5 @@ mod tests {
                 });
             }
         });
-    }
-}
-
-#[cfg(test)]
-impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
     }
 }

@@ -201,11 +201,20 @@ impl<D: NodeData> Listing<D> {
                 About::Entry { attr, lifetimes, .. } => match node_of(attr) {
                     Some(node) => {
                         let entry = wire::EntryOut::new(node, attr, lifetimes);
-                        wire::push_dir_entry_plus(out, entry, attr.ino, attr.file_type, name, listed.next);
+                        wire::push_dir_entry_plus(
+                            out,
+                            entry,
+                            attr.ino,
+                            attr.file_type,
+                            name,
+                            listed.next,
+                        );
                     }
                     None => push_name(out, attr.ino, attr.file_type, name, listed.next),
                 },
-                About::Name { ino, file_type } => push_name(out, *ino, *file_type, name, listed.next),
+                About::Name { ino, file_type } => {
+                    push_name(out, *ino, *file_type, name, listed.next)
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::errno::Errno;
 
 /// An inode in a request. Costs nothing until something is asked of it.
 #[derive(Debug)]
-pub struct Node<'a, D: NodeData> {
+pub struct Node<'a, D: NodeData = ()> {
     inode: Inode,
     /// `None` where the handler chooses the node ids.
     resolver: Option<&'a Resolver<D>>,
@@ -103,7 +103,7 @@ impl<'a, D: NodeData> Node<'a, D> {
 
 /// A path that stays true while this is held. Derefs to [`Path`]; relative, the root's is empty.
 #[derive(Debug)]
-pub struct LeasedPath<'a, D: NodeData> {
+pub struct LeasedPath<'a, D: NodeData = ()> {
     path: PathBuf,
     _lease: Option<PathLease<'a, D>>,
 }

@@ -31,7 +31,10 @@ fn lookup(engine: &Engine<Memory>, parent: Inode, child: &str) -> Result<Inode, 
 }
 
 fn path(engine: &Engine<Memory>, inode: Inode) -> String {
-    engine.resolver().path(inode).map_or_else(|error| format!("{error:?}"), |path| path.display().to_string())
+    engine
+        .resolver()
+        .path(inode)
+        .map_or_else(|error| format!("{error:?}"), |path| path.display().to_string())
 }
 
 #[test]
@@ -80,7 +83,9 @@ fn programs_see_the_handlers_inode_number_and_the_kernel_another() {
     let engine = engine(|memory| {
         memory.put("file", FileType::Regular, b"");
     });
-    let LookupReply::Entry(entry) = engine.lookup(&REQ, Inode::ROOT, name("file")).unwrap() else { panic!() };
+    let LookupReply::Entry(entry) = engine.lookup(&REQ, Inode::ROOT, name("file")).unwrap() else {
+        panic!()
+    };
     assert_eq!(entry.attr.ino, FIRST_INO + 1);
     assert_ne!(entry.node.raw(), entry.attr.ino);
     let (attr, _) = engine.getattr(&REQ, entry.node, None).unwrap();
@@ -130,7 +135,10 @@ fn a_listing_counts_exactly_what_was_sent() {
         Operation::ReadDirPlus => Err(Errno::EIO),
         _ => Ok(()),
     });
-    assert_eq!(engine.readdirplus(&REQ, Inode::ROOT, dir, 20, 4096, &mut Vec::new()), Err(Errno::EIO));
+    assert_eq!(
+        engine.readdirplus(&REQ, Inode::ROOT, dir, 20, 4096, &mut Vec::new()),
+        Err(Errno::EIO)
+    );
     assert_eq!(engine.resolver().stats().nodes, 16);
 }
 
@@ -195,7 +203,11 @@ fn a_name_that_went_behind_the_mount_gives_way_to_another_name() {
     engine.link(&REQ, a, Inode::ROOT, name("b")).unwrap();
     assert_eq!(path(&engine, a), "a");
     engine.handler().tree().remove(std::path::Path::new("a"));
-    assert_eq!(engine.getattr(&REQ, a, None).unwrap_err(), Errno::ESTALE, "so the kernel looks a up");
+    assert_eq!(
+        engine.getattr(&REQ, a, None).unwrap_err(),
+        Errno::ESTALE,
+        "so the kernel looks a up"
+    );
     assert_eq!(lookup(&engine, Inode::ROOT, "a"), Err(Errno::ENOENT));
     assert_eq!(path(&engine, a), "b");
     assert!(engine.getattr(&REQ, a, None).is_ok());
@@ -230,7 +242,10 @@ fn a_panic_is_an_error_and_holds_nothing() {
     });
     assert_eq!(engine.getattr(&REQ, file, None).unwrap_err(), Errno::EIO);
     assert_eq!(lookup(&engine, dir, "file"), Err(Errno::EIO));
-    assert_eq!(engine.rename(&REQ, Inode::ROOT, name("dir"), Inode::ROOT, name("moved"), 0), Err(Errno::EIO));
+    assert_eq!(
+        engine.rename(&REQ, Inode::ROOT, name("dir"), Inode::ROOT, name("moved"), 0),
+        Err(Errno::EIO)
+    );
     assert_eq!(engine.unlink(&REQ, dir, name("file")), Err(Errno::EIO));
     assert_eq!(engine.link(&REQ, file, dir, name("l")), Err(Errno::EIO));
     panics.store(false, SeqCst);
@@ -252,12 +267,17 @@ fn renames_and_removals_are_followed_only_when_they_were_done() {
     let a = lookup(&engine, Inode::ROOT, "a").unwrap();
     let inside = lookup(&engine, a, "in").unwrap();
     let b = lookup(&engine, Inode::ROOT, "b").unwrap();
-    let rename = |from, to, flags| engine.rename(&REQ, Inode::ROOT, name(from), Inode::ROOT, name(to), flags);
+    let rename = |from, to, flags| {
+        engine.rename(&REQ, Inode::ROOT, name(from), Inode::ROOT, name(to), flags)
+    };
 
     assert_eq!(rename("a", "b", libc::RENAME_NOREPLACE), Err(Errno::EEXIST));
     assert_eq!(rename("missing", "b", 0), Err(Errno::ENOENT));
     assert_eq!(rename("a", "missing", libc::RENAME_EXCHANGE), Err(Errno::ENOENT));
-    assert_eq!(rename("a", "b", libc::RENAME_EXCHANGE | libc::RENAME_NOREPLACE), Err(Errno::EINVAL));
+    assert_eq!(
+        rename("a", "b", libc::RENAME_EXCHANGE | libc::RENAME_NOREPLACE),
+        Err(Errno::EINVAL)
+    );
     assert_eq!(engine.rmdir(&REQ, Inode::ROOT, name("a")), Err(Errno::ENOTEMPTY));
     assert_eq!((path(&engine, inside), path(&engine, b)), ("a/in".into(), "b".into()));
 

@@ -17,7 +17,8 @@ use pinpath_fuse::{
 use rustix::mount::UnmountFlags;
 use support::memory::Memory;
 use support::{
-    Mountpoint, Watchdog, descriptors, eventually, mountpoint, own_process, serving_threads, shared_process,
+    Mountpoint, Watchdog, descriptors, eventually, mountpoint, own_process, serving_threads,
+    shared_process,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,7 +58,8 @@ impl Gate {
 
     fn wait_for(&self, count: usize) {
         let state = self.0.0.lock().unwrap();
-        let waited = self.0.1.wait_timeout_while(state, 10 * SECOND, |state| state.1 < count).unwrap();
+        let waited =
+            self.0.1.wait_timeout_while(state, 10 * SECOND, |state| state.1 < count).unwrap();
         assert!(waited.0.1 >= count, "nobody came to the gate");
     }
 }
@@ -200,7 +202,9 @@ fn dropping_it_waits_a_second_for_a_stuck_handler_and_no_longer() {
 fn an_init_that_fails_leaves_nothing() {
     let Some(at) = mountpoint() else { return };
     let _own = own_process();
-    for init in [|| Err(io::Error::from_raw_os_error(libc::ENOMEM)), || panic!("on purpose")] as [fn() -> _; 2] {
+    for init in [|| Err(io::Error::from_raw_os_error(libc::ENOMEM)), || panic!("on purpose")]
+        as [fn() -> _; 2]
+    {
         let memory = Memory { init, ..small() };
         let destroyed = memory.destroyed.clone();
         let error = mount(memory, at.path(), &MountOptions::default()).unwrap_err();
@@ -393,7 +397,9 @@ fn every_kind_of_threads_works() {
     let Some(at) = mountpoint() else { return };
     let _shared = shared_process();
     let threads = |readers, handlers, clone_fd| MountThreads { readers, handlers, clone_fd };
-    for threads in [threads(1, 0, false), threads(1, 1, false), threads(4, 2, true), threads(3, 0, true)] {
+    for threads in
+        [threads(1, 0, false), threads(1, 1, false), threads(4, 2, true), threads(3, 0, true)]
+    {
         for dispatch in [pinpath_fuse::Dispatch::Pool, pinpath_fuse::Dispatch::ByClass] {
             let mut options = MountOptions::default();
             options.threads = threads;
@@ -482,7 +488,8 @@ fn mount_with_little_memory() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
     let size: u64 = size.trim().trim_end_matches(" kB").trim().parse().unwrap();
-    let limit = rustix::process::Rlimit { current: Some((size << 10) + (128 << 20)), maximum: None };
+    let limit =
+        rustix::process::Rlimit { current: Some((size << 10) + (128 << 20)), maximum: None };
     rustix::process::setrlimit(rustix::process::Resource::As, limit).unwrap();
     let mut options = MountOptions::default();
     options.threads = MountThreads { readers: 2, handlers: 500, clone_fd: false };
@@ -515,7 +522,16 @@ fn options_are_those_of_the_mount() {
     let _watchdog = Watchdog::on(&mount);
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = table.lines().find(|line| line.split(' ').nth(4) == at.path().to_str()).unwrap();
-    for part in ["fuse.kind", "a\\040source,\\040with\\040spaces", "ro,", "nosuid", "nodev", "noexec", "max_read=131072", "default_permissions"] {
+    for part in [
+        "fuse.kind",
+        "a\\040source,\\040with\\040spaces",
+        "ro,",
+        "nosuid",
+        "nodev",
+        "noexec",
+        "max_read=131072",
+        "default_permissions",
+    ] {
         assert!(line.contains(part), "{part} in {line}");
     }
     assert_eq!(errno(fs::write(at.join("new"), "")), Some(libc::EROFS));

@@ -34,6 +34,37 @@ fn pin_against_retire_and_reclaim() {
     });
 }
 
+/// The reclaimer goes through a whole grace period, for another node, while the pin is between
+/// reading the current parity and counting itself.
+///
+/// Bad: the pin is counted in the old parity, and the next grace period looks only at the one that
+/// was current when it began.
+#[test]
+fn pin_in_the_old_parity() {
+    run_model("pin_in_the_old_parity", || {
+        let resolver = Resolver::new(());
+        let other = file(&resolver, Inode::ROOT, "a");
+        let inode = file(&resolver, Inode::ROOT, "b");
+        let request = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                let pin = resolver.pin();
+                if resolver.lookup_count(inode) == Some(1) {
+                    assert_eq!(path(&resolver, inode).unwrap(), "b");
+                }
+                drop(pin);
+            })
+        };
+        resolver.forget(other, 1);
+        resolver.reclaim();
+        resolver.forget(inode, 1);
+        resolver.reclaim();
+        request.join().unwrap();
+        settle(&resolver);
+        assert_eq!(resolver.stats().nodes, 1);
+    });
+}
+
 /// The pin begins here and ends on another thread.
 ///
 /// Bad: the exit is summed up and the entry isn't.

@@ -25,7 +25,7 @@ fn histories() -> u64 {
 }
 
 /// After this long a test does not go on only to see more overlaps.
-const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(1);
 
 fn at(parent: Inode, name: &str) -> Place {
     Place { parent, name: name.into() }

@@ -3,7 +3,7 @@
 //! After every operation the answers are compared, the resolver's own `validate` runs, and as much
 //! of the two trees as [`Look`] says. What can't be predicted is when an unreferenced node goes, so
 //! that is observed (a stale id) and then judged: was the node one that may go, and was no pin
-//! held that was begun while it was still referenced?
+//! held that was begun while it was still referenced, or before it was last found by its name?
 
 use crate::call::{Answer, Call};
 use crate::compare::compare;
@@ -44,8 +44,9 @@ pub struct Harness {
     step: u64,
     /// The pins held, with the step at which each was begun.
     pins: Vec<(u64, RequestPin)>,
-    /// For each node that nothing refers to but others like it: the step from which on.
-    unreferenced_since: BTreeMap<Inode, u64>,
+    /// For each node that nothing refers to but others like it: the step from which on, or the one
+    /// at which it was last found by its name.
+    unneeded_since: BTreeMap<Inode, u64>,
     /// Every id that was ever handed out.
     seen: BTreeSet<Inode>,
     /// Those whose node is gone, the last gone last.
@@ -82,7 +83,7 @@ impl Harness {
             look,
             step: 0,
             pins: Vec::new(),
-            unreferenced_since: BTreeMap::new(),
+            unneeded_since: BTreeMap::new(),
             seen: BTreeSet::from([Inode::ROOT]),
             gone: Vec::new(),
             trace: Vec::new(),
@@ -177,7 +178,7 @@ impl Harness {
                 continue;
             }
             match self.agree(&mut oracle, call) {
-                Ok(()) => return self.accept(oracle, &gone),
+                Ok(()) => return self.accept(oracle, &gone, call),
                 Err(why) => difference = difference.or(Some(why)),
             }
         }
@@ -203,10 +204,15 @@ impl Harness {
     }
 
     /// `oracle` is what happened. Judges whether what is gone was free to go.
-    fn accept(&mut self, oracle: Oracle, gone: &[Inode]) -> Result<(), String> {
+    fn accept(
+        &mut self,
+        oracle: Oracle,
+        gone: &[Inode],
+        call: Option<(&Call, &Answer)>,
+    ) -> Result<(), String> {
         let oldest_pin = self.pins.iter().map(|(begun, _)| *begun).min().unwrap_or(u64::MAX);
         for inode in gone {
-            let since = self.unreferenced_since.remove(inode).unwrap_or(self.step);
+            let since = self.unneeded_since.remove(inode).unwrap_or(self.step);
             if oldest_pin < since {
                 return self.fail(format!("{inode:?} was reclaimed under a pin older than that"));
             }
@@ -215,9 +221,14 @@ impl Harness {
         self.gone.extend(gone);
         let step = self.step;
         let free = self.oracle.unreferenced();
-        self.unreferenced_since.retain(|inode, _| free.contains(inode));
+        self.unneeded_since.retain(|inode, _| free.contains(inode));
+        let found = call.map(|(call, answer)| found_by_name(call, answer)).unwrap_or_default();
         for &inode in &free {
-            self.unreferenced_since.entry(inode).or_insert(step);
+            let since = self.unneeded_since.entry(inode).or_insert(step);
+            let named = || self.oracle.node(inode).is_some_and(|node| !node.names.is_empty());
+            if found.contains(&inode) || self.look == Look::Everything && named() {
+                *since = step;
+            }
         }
         if self.is_settled() && !free.is_empty() {
             return self.fail(format!("nothing keeps {free:?}, but they are still there"));
@@ -274,6 +285,16 @@ impl Harness {
         let pins: Vec<u64> = self.pins.iter().map(|(begun, _)| *begun).collect();
         let _ = write!(text, "\n  step {}, pins begun at {pins:?}", self.step);
         Err(text)
+    }
+}
+
+/// The nodes that a call has found by a name; a pin keeps them from then on, counted or not.
+fn found_by_name(call: &Call, answer: &Answer) -> Vec<Inode> {
+    match call {
+        Call::Lookup { .. } | Call::Peek(_) | Call::List { .. } | Call::Transact { .. } => {
+            answer.inodes()
+        }
+        _ => Vec::new(),
     }
 }
 

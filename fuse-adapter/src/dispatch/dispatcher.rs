@@ -61,12 +61,18 @@ impl<C: Send + Sync + 'static> Dispatcher<C> {
     ///
     /// # Errors
     /// A thread can't be started.
-    pub(crate) fn start(threads: Threads, class: impl Fn(Operation) -> Class, context: &Arc<C>) -> io::Result<Self> {
+    pub(crate) fn start(
+        threads: Threads,
+        class: impl Fn(Operation) -> Class,
+        context: &Arc<C>,
+    ) -> io::Result<Self> {
         let dispatch = if threads.handlers == 0 { Dispatch::Inline } else { threads.dispatch };
-        let lanes = Operation::ALL.iter().map(|&operation| lane(dispatch, operation, class(operation)));
+        let lanes =
+            Operation::ALL.iter().map(|&operation| lane(dispatch, operation, class(operation)));
         let mut dispatcher = Dispatcher { lanes: lanes.collect(), work: None, closing: None };
         if dispatch != Dispatch::Inline {
-            let start = |name, count| Pool::start(name, count, threads.queue_length, context.clone());
+            let start =
+                |name, count| Pool::start(name, count, threads.queue_length, context.clone());
             dispatcher.work = Some(start("pinpath", threads.handlers)?);
             dispatcher.closing = Some(start("pinpath-close", 1)?);
         }

@@ -1,7 +1,7 @@
 //! What happens to a request between the transport and the handler.
 //!
-//! The transport decodes a request and pins the resolver; a [`Dispatcher`] chooses the thread (the
-//! one that read it, or one of a [`Pool`]); there the [`Engine`] takes what leases the operation
+//! The transport decodes a request and pins the resolver; a dispatcher chooses the thread (the
+//! one that read it, or one of a pool: [`Dispatch`]); there the [`Engine`] takes what leases the operation
 //! needs, calls the handler and keeps the resolver and the tables of open files in step; the
 //! transport sends the answer; the pin is dropped last.
 //!

@@ -25,7 +25,12 @@ impl<C: Send + Sync + 'static> Pool<C> {
     ///
     /// # Errors
     /// A thread can't be started; those that could have ended again.
-    pub(crate) fn start(name: &str, count: usize, queue_length: usize, context: Arc<C>) -> io::Result<Self> {
+    pub(crate) fn start(
+        name: &str,
+        count: usize,
+        queue_length: usize,
+        context: Arc<C>,
+    ) -> io::Result<Self> {
         let (sender, queue) = bounded(queue_length.max(1));
         let mut pool = Pool { sender: Some(sender), queue, threads: Vec::new(), context };
         for index in 0..count.max(1) {

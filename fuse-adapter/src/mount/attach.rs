@@ -21,35 +21,47 @@ use super::options::MountOptions;
 use super::place::Place;
 
 /// Mounts, but answers nothing yet: until the session starts, who looks into it waits.
-pub(super) fn attach(mountpoint: &Path, options: &MountOptions) -> Result<(OwnedFd, Place), MountError> {
+pub(super) fn attach(
+    mountpoint: &Path,
+    options: &MountOptions,
+) -> Result<(OwnedFd, Place), MountError> {
     let of_mountpoint = |error| MountError::of_mountpoint(mountpoint, error);
     let directory = mountpoint.canonicalize().map_err(of_mountpoint)?;
+    // Not stat: what a dead filesystem last said of its root may be remembered yet.
+    rustix::fs::statfs(&directory).map_err(|error| of_mountpoint(error.into()))?;
     let mode = directory.metadata().map_err(of_mountpoint)?.mode();
     if mode & libc::S_IFMT != libc::S_IFDIR {
         return Err(MountError::NotADirectory(mountpoint.to_owned()));
     }
-    let device = open_device()?;
-
     if !options.auto_unmount {
-        match mount_directly(&device, &directory, mode, options) {
-            Ok(()) => {
-                let place = Place::new(directory, None).map_err(of_mountpoint)?;
-                return Ok((device, place));
-            }
-            Err(rustix::io::Errno::PERM) => {}
-            Err(error) => return Err(MountError::Kernel(mountpoint.to_owned(), error.into())),
+        if let Some(device) = mount_directly(&directory, mode, options)? {
+            let place = Place::new(directory, None).map_err(of_mountpoint)?;
+            return Ok((device, place));
         }
     }
-    drop(device);
     let (device, helper) = fusermount::mount(&directory, &helper_options(options))?;
-    let place = Place::new(directory, options.auto_unmount.then_some(helper)).map_err(of_mountpoint)?;
+    let helper = options.auto_unmount.then_some(helper);
+    let place = Place::new(directory, helper).map_err(of_mountpoint)?;
     Ok((device, place))
 }
 
-fn open_device() -> Result<OwnedFd, MountError> {
-    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
-    let device = device.map_err(MountError::of_device)?;
-    clear_of_stdio(device).map_err(MountError::Device)
+/// By mount(2); `None` where that is not permitted.
+fn mount_directly(
+    directory: &Path,
+    mode: u32,
+    options: &MountOptions,
+) -> Result<Option<OwnedFd>, MountError> {
+    let device = match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
+        Ok(device) => clear_of_stdio(device).map_err(MountError::Device)?,
+        // fusermount3 may do what we may not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(MountError::of_device(error)),
+    };
+    match call_mount(&device, directory, mode, options) {
+        Ok(()) => Ok(Some(device)),
+        Err(rustix::io::Errno::PERM) => Ok(None),
+        Err(error) => Err(MountError::Kernel(directory.to_owned(), error.into())),
+    }
 }
 
 /// A process that closed its standard descriptors gets their numbers next, and whoever prints would
@@ -61,7 +73,12 @@ fn clear_of_stdio(device: File) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&device, 3)?)
 }
 
-fn mount_directly(device: &OwnedFd, directory: &Path, mode: u32, options: &MountOptions) -> rustix::io::Result<()> {
+fn call_mount(
+    device: &OwnedFd,
+    directory: &Path,
+    mode: u32,
+    options: &MountOptions,
+) -> rustix::io::Result<()> {
     let (flags, more) = kernel_flags(options);
     let mut data = format!(
         "fd={},rootmode={:o},user_id={},group_id={}",
@@ -75,7 +92,11 @@ fn mount_directly(device: &OwnedFd, directory: &Path, mode: u32, options: &Mount
         data.push_str(option);
     }
     let data = CString::new(data).map_err(|_| rustix::io::Errno::INVAL)?;
-    let fs_type = if options.subtype.is_empty() { "fuse".to_owned() } else { format!("fuse.{}", options.subtype) };
+    let fs_type = if options.subtype.is_empty() {
+        "fuse".to_owned()
+    } else {
+        format!("fuse.{}", options.subtype)
+    };
     rustix::mount::mount(&options.fs_name, directory, fs_type, flags, Some(data.as_c_str()))
 }
 
@@ -172,7 +193,11 @@ mod tests {
 
     #[test]
     fn commas_in_a_name_do_not_end_it() {
-        let options = MountOptions { fs_name: "/a b,c\\d".into(), allow_other: true, ..MountOptions::default() };
+        let options = MountOptions {
+            fs_name: "/a b,c\\d".into(),
+            allow_other: true,
+            ..MountOptions::default()
+        };
         assert_eq!(
             helper_options(&options),
             "fsname=/a b\\,c\\\\d,subtype=pinpath,default_permissions,allow_other"

@@ -20,7 +20,8 @@ struct Failure {
 
 impl End {
     pub(super) fn set(&self, result: io::Result<()>) {
-        let result = result.map_err(|error| Failure { kind: error.kind(), text: error.to_string() });
+        let result =
+            result.map_err(|error| Failure { kind: error.kind(), text: error.to_string() });
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.changed.notify_all();
     }

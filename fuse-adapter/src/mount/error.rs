@@ -56,7 +56,9 @@ pub enum MountError {
     #[error("the filesystem panicked when it started")]
     InitPanicked,
     /// A thread could not be started.
-    #[error("a thread could not be started: {0}: ask for fewer threads, or raise the limit (ulimit -u)")]
+    #[error(
+        "a thread could not be started: {0}: ask for fewer threads, or raise the limit (ulimit -u)"
+    )]
     Threads(#[source] io::Error),
     /// The connection to the kernel failed.
     #[error("the connection to the kernel failed: {0}")]

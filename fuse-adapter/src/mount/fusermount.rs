@@ -17,7 +17,10 @@ const NAMES: [&str; 2] = ["fusermount3", "fusermount"];
 
 /// Mounts on `directory`. With `auto_unmount` among the options, the socket that is returned keeps
 /// the mount: it is undone when the last copy is closed.
-pub(super) fn mount(directory: &Path, options: &OsStr) -> Result<(OwnedFd, UnixStream), MountError> {
+pub(super) fn mount(
+    directory: &Path,
+    options: &OsStr,
+) -> Result<(OwnedFd, UnixStream), MountError> {
     let (ours, theirs) = UnixStream::pair().map_err(MountError::Connection)?;
     let mut child = start(|command| {
         // The socket is the program's standard input: a descriptor that it inherits without our
@@ -58,7 +61,8 @@ pub(super) fn unmount(directory: &Path, lazy: bool) -> io::Result<()> {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let kind = if text.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
+    let kind =
+        if text.contains("busy") { io::ErrorKind::ResourceBusy } else { io::ErrorKind::Other };
     Err(io::Error::new(kind, text.trim().to_owned()))
 }
 
@@ -76,7 +80,11 @@ fn start(prepare: impl Fn(&mut Command) -> io::Result<()>) -> Result<Child, Moun
 }
 
 fn refusal(text: &str) -> MountError {
-    if text.contains("user_allow_other") { MountError::AllowOther } else { MountError::Fusermount(text.to_owned()) }
+    if text.contains("user_allow_other") {
+        MountError::AllowOther
+    } else {
+        MountError::Fusermount(text.to_owned())
+    }
 }
 
 /// The open `/dev/fuse` that the program sends.
@@ -85,7 +93,9 @@ fn receive_descriptor(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
-    rustix::io::retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags))?;
+    rustix::io::retry_on_intr(|| {
+        recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)
+    })?;
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
             if let Some(device) = descriptors.next() {

@@ -75,7 +75,11 @@ pub struct MountStats {
 ///
 /// # Errors
 /// Why not, and what to do about it. Nothing is mounted then, and no thread is left.
-pub fn mount<H: Handler>(handler: H, mountpoint: impl AsRef<Path>, options: &MountOptions) -> Result<Mount<H>, MountError> {
+pub fn mount<H: Handler>(
+    handler: H,
+    mountpoint: impl AsRef<Path>,
+    options: &MountOptions,
+) -> Result<Mount<H>, MountError> {
     let mut wishes = options.negotiation;
     handler.wishes(&mut wishes);
 
@@ -85,7 +89,8 @@ pub fn mount<H: Handler>(handler: H, mountpoint: impl AsRef<Path>, options: &Mou
         let bell = bell.clone();
         Arc::new(Engine::with_reclaimer(handler, Box::new(move || bell.ring())))
     };
-    let reclaimer = Reclaimer::start(&bell, engine.resolver().clone()).map_err(MountError::Threads)?;
+    let reclaimer =
+        Reclaimer::start(&bell, engine.resolver().clone()).map_err(MountError::Threads)?;
     let threads = Threads {
         dispatch: options.dispatch,
         handlers: options.threads.handlers,
@@ -98,7 +103,14 @@ pub fn mount<H: Handler>(handler: H, mountpoint: impl AsRef<Path>, options: &Mou
     threads_can_be_had(readers + 1).map_err(MountError::Threads)?;
 
     let (descriptor, place) = attach::attach(mountpoint.as_ref(), options)?;
-    let started = Session::start(engine.clone(), dispatcher, wishes, descriptor, readers, options.threads.clone_fd);
+    let started = Session::start(
+        engine.clone(),
+        dispatcher,
+        wishes,
+        descriptor,
+        readers,
+        options.threads.clone_fd,
+    );
     let (session, agreed) = started.map_err(|error| {
         // In use or not: nobody was ever answered here.
         undo(&place);
@@ -113,11 +125,19 @@ pub fn mount<H: Handler>(handler: H, mountpoint: impl AsRef<Path>, options: &Mou
     let unmounter = Unmounter(Arc::new(Ending { place, end: End::default() }));
     let ending = unmounter.0.clone();
     let builder = std::thread::Builder::new().name("pinpath-mount".into());
-    let supervisor = builder.spawn(move || supervise(session, reclaimer, &ending)).map_err(|error| {
-        undo(&unmounter.0.place);
-        MountError::Threads(error)
-    })?;
-    Ok(Mount { engine, backlog, agreed, unmounter, notifier, supervisor: Mutex::new(Some(supervisor)) })
+    let supervisor =
+        builder.spawn(move || supervise(session, reclaimer, &ending)).map_err(|error| {
+            undo(&unmounter.0.place);
+            MountError::Threads(error)
+        })?;
+    Ok(Mount {
+        engine,
+        backlog,
+        agreed,
+        unmounter,
+        notifier,
+        supervisor: Mutex::new(Some(supervisor)),
+    })
 }
 
 /// fuser starts its readers one by one after the mount is there. Better to know before.

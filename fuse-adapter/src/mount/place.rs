@@ -158,7 +158,9 @@ fn unescaped(field: &[u8]) -> PathBuf {
 
 fn unmount(path: &Path, flags: UnmountFlags) -> io::Result<()> {
     match rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW) {
-        Err(rustix::io::Errno::PERM) => fusermount::unmount(path, flags.contains(UnmountFlags::DETACH)),
+        Err(rustix::io::Errno::PERM) => {
+            fusermount::unmount(path, flags.contains(UnmountFlags::DETACH))
+        }
         other => Ok(other?),
     }
 }
@@ -167,7 +169,8 @@ fn unmount(path: &Path, flags: UnmountFlags) -> io::Result<()> {
 fn abort_through_own_view(file: &str) -> io::Result<()> {
     let context = rustix::mount::fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;
-    let view = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
+    let view =
+        rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
     let abort = rustix::fs::openat(view, file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(abort, b"1")?;
     Ok(())

@@ -40,7 +40,9 @@ impl Bell {
 
     /// On the request path: mostly one load of a line that nobody writes.
     pub(super) fn ring(&self) {
-        if !self.shared.work.load(Ordering::Relaxed) && !self.shared.work.swap(true, Ordering::SeqCst) {
+        if !self.shared.work.load(Ordering::Relaxed)
+            && !self.shared.work.swap(true, Ordering::SeqCst)
+        {
             if let Some(thread) = self.thread.get() {
                 thread.unpark();
             }

@@ -95,7 +95,9 @@ impl Notifier {
             // The kernel knows nothing of it, so there is nothing to forget.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             // The kernel's "no such device" of a connection that has ended.
-            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Err(io::ErrorKind::NotConnected.into()),
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                Err(io::ErrorKind::NotConnected.into())
+            }
             other => other,
         }
     }

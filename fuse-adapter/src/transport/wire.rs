@@ -284,10 +284,7 @@ mod tests {
     /// The offsets of `linux/fuse.h`.
     #[test]
     fn an_entry_is_laid_out_as_the_kernel_reads_it() {
-        let lifetimes = Lifetimes {
-            entry: Duration::new(1, 2),
-            attr: Duration::new(3, 4),
-        };
+        let lifetimes = Lifetimes { entry: Duration::new(1, 2), attr: Duration::new(3, 4) };
         let entry = EntryOut::new(0x99, &ATTR, &lifetimes);
         let bytes = entry.as_bytes();
         assert_eq!(u64_at(bytes, 0), 0x99, "nodeid");
@@ -323,7 +320,11 @@ mod tests {
             assert_eq!(out.len() % 8, 0);
             let dirent = &out[8 + 128..];
             assert_eq!((u64_at(dirent, 0), u64_at(dirent, 8)), (3, 77), "ino and offset");
-            assert_eq!((u32_at(dirent, 16) as usize, u32_at(dirent, 20)), (len, 4), "length, DT_DIR");
+            assert_eq!(
+                (u32_at(dirent, 16) as usize, u32_at(dirent, 20)),
+                (len, 4),
+                "length, DT_DIR"
+            );
             assert_eq!(&dirent[24..24 + len], &name[..]);
             assert!(dirent[24 + len..].iter().all(|&byte| byte == 0), "padding leaks nothing");
         }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use pinpath_fuse::{
     Attr, DirPlusSink, DirSink, Entry, Errno, FileType, Fit, Found, Handler, Lifetimes, Name,
-    Negotiation, Node, NodeData, Numbering, Opened, Operation, RenameFlags, Request, SetAttr, SetTime,
+    Negotiation, Node, NodeData, Numbering, Opened, Operation, RenameFlags, Request, SetAttr,
+    SetTime,
 };
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -98,17 +99,27 @@ impl Memory {
     /// Renames behind the mount, with all that is below.
     pub(crate) fn move_tree(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let mut tree = self.tree();
-        let moved: Vec<PathBuf> = tree.keys().filter(|path| path.starts_with(&from)).cloned().collect();
-        let files: Vec<(PathBuf, File)> =
-            moved.into_iter().filter_map(|path| Some((path.clone(), tree.remove(&path)?))).collect();
+        let moved: Vec<PathBuf> =
+            tree.keys().filter(|path| path.starts_with(&from)).cloned().collect();
+        let files: Vec<(PathBuf, File)> = moved
+            .into_iter()
+            .filter_map(|path| Some((path.clone(), tree.remove(&path)?)))
+            .collect();
         for (path, file) in files {
             let rest = path.strip_prefix(&from).unwrap();
-            let path = if rest.as_os_str().is_empty() { to.as_ref().to_owned() } else { to.as_ref().join(rest) };
+            let path = if rest.as_os_str().is_empty() {
+                to.as_ref().to_owned()
+            } else {
+                to.as_ref().join(rest)
+            };
             tree.insert(path, file);
         }
     }
 
-    pub(crate) fn set_hook(&self, hook: impl Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static) {
+    pub(crate) fn set_hook(
+        &self,
+        hook: impl Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static,
+    ) {
         *self.hook.lock().unwrap() = Some(Arc::new(Box::new(hook)));
     }
 
@@ -133,7 +144,14 @@ impl Memory {
         Ok(Entry { attr, data, lifetimes: self.lifetimes })
     }
 
-    fn make(&self, operation: Operation, parent: &Node<'_, Id>, name: &Name, file_type: FileType, content: &[u8]) -> Result<Entry<Id>> {
+    fn make(
+        &self,
+        operation: Operation,
+        parent: &Node<'_, Id>,
+        name: &Name,
+        file_type: FileType,
+        content: &[u8],
+    ) -> Result<Entry<Id>> {
         let path = parent.path()?.join(name.as_os_str());
         self.before(operation, &path)?;
         if self.tree().contains_key(&path) {
@@ -194,13 +212,23 @@ impl Handler for Memory {
         Id(None)
     }
 
-    fn getattr(&self, _req: &Request, node: &Node<'_, Id>, _file: Option<&OpenFile>) -> Result<(Attr, Duration)> {
+    fn getattr(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        _file: Option<&OpenFile>,
+    ) -> Result<(Attr, Duration)> {
         let path = node.path()?;
         self.before(Operation::GetAttr, &path)?;
         Ok((self.attr_of(&self.file(&path)?), self.lifetimes.attr))
     }
 
-    fn setattr(&self, _req: &Request, node: &Node<'_, Id>, set: &SetAttr<'_, OpenFile>) -> Result<(Attr, Duration)> {
+    fn setattr(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        set: &SetAttr<'_, OpenFile>,
+    ) -> Result<(Attr, Duration)> {
         let path = node.path()?;
         self.before(Operation::SetAttr, &path)?;
         let mut tree = self.tree();
@@ -228,15 +256,36 @@ impl Handler for Memory {
         Ok(OsStr::from_bytes(&target).to_owned())
     }
 
-    fn mkdir(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name, _mode: u32, _umask: u32) -> Result<Entry<Id>> {
+    fn mkdir(
+        &self,
+        _req: &Request,
+        parent: &Node<'_, Id>,
+        name: &Name,
+        _mode: u32,
+        _umask: u32,
+    ) -> Result<Entry<Id>> {
         self.make(Operation::MkDir, parent, name, FileType::Directory, b"")
     }
 
-    fn symlink(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name, target: &OsStr) -> Result<Entry<Id>> {
+    fn symlink(
+        &self,
+        _req: &Request,
+        parent: &Node<'_, Id>,
+        name: &Name,
+        target: &OsStr,
+    ) -> Result<Entry<Id>> {
         self.make(Operation::SymLink, parent, name, FileType::Symlink, target.as_bytes())
     }
 
-    fn create(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name, _mode: u32, _umask: u32, _flags: i32) -> Result<(Entry<Id>, Opened<OpenFile>)> {
+    fn create(
+        &self,
+        _req: &Request,
+        parent: &Node<'_, Id>,
+        name: &Name,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+    ) -> Result<(Entry<Id>, Opened<OpenFile>)> {
         let entry = self.make(Operation::Create, parent, name, FileType::Regular, b"")?;
         let file = self.file(&parent.path()?.join(name.as_os_str()))?;
         self.opened.fetch_add(1, SeqCst);
@@ -258,7 +307,15 @@ impl Handler for Memory {
         self.tree().remove(&path).map(drop).ok_or(Errno::ENOENT)
     }
 
-    fn rename(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name, newparent: &Node<'_, Id>, newname: &Name, flags: RenameFlags) -> Result<()> {
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: &Node<'_, Id>,
+        name: &Name,
+        newparent: &Node<'_, Id>,
+        newname: &Name,
+        flags: RenameFlags,
+    ) -> Result<()> {
         let from = parent.path()?.join(name.as_os_str());
         let to = newparent.path()?.join(newname.as_os_str());
         self.before(Operation::Rename, &from)?;
@@ -279,7 +336,13 @@ impl Handler for Memory {
         Ok(())
     }
 
-    fn link(&self, _req: &Request, node: &Node<'_, Id>, newparent: &Node<'_, Id>, newname: &Name) -> Result<Entry<Id>> {
+    fn link(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        newparent: &Node<'_, Id>,
+        newname: &Name,
+    ) -> Result<Entry<Id>> {
         let from = node.path()?;
         let to = newparent.path()?.join(newname.as_os_str());
         self.before(Operation::Link, &from)?;
@@ -296,7 +359,14 @@ impl Handler for Memory {
         Ok(Opened::new(OpenFile(file.content)))
     }
 
-    fn read(&self, _req: &Request, node: &Node<'_, Id>, file: &OpenFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    fn read(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        file: &OpenFile,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         // The path only for the hook: an open file needs none.
         let path = node.path().map(|path| path.to_owned()).unwrap_or_default();
         self.before(Operation::Read, &path)?;
@@ -307,7 +377,15 @@ impl Handler for Memory {
         Ok(size)
     }
 
-    fn write(&self, _req: &Request, _node: &Node<'_, Id>, file: &OpenFile, offset: u64, data: &[u8], _cached: bool) -> Result<usize> {
+    fn write(
+        &self,
+        _req: &Request,
+        _node: &Node<'_, Id>,
+        file: &OpenFile,
+        offset: u64,
+        data: &[u8],
+        _cached: bool,
+    ) -> Result<usize> {
         let mut content = file.0.lock().unwrap();
         let (start, end) = (offset as usize, offset as usize + data.len());
         if content.len() < end {
@@ -329,7 +407,14 @@ impl Handler for Memory {
         Ok(Opened::new(OpenDir(Mutex::default())))
     }
 
-    fn readdir(&self, _req: &Request, node: &Node<'_, Id>, dir: &OpenDir, offset: u64, sink: &mut DirSink<'_>) -> Result<()> {
+    fn readdir(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        dir: &OpenDir,
+        offset: u64,
+        sink: &mut DirSink<'_>,
+    ) -> Result<()> {
         let mut entries = dir.0.lock().unwrap();
         let path = node.path()?;
         self.before(Operation::ReadDir, &path)?;
@@ -337,14 +422,23 @@ impl Handler for Memory {
             *entries = self.children(&path);
         }
         for (index, (name, file)) in entries.iter().enumerate().skip(offset as usize) {
-            if sink.add(file.attr.ino, file.attr.file_type, name.as_bytes(), index as u64 + 1) == Fit::Full {
+            if sink.add(file.attr.ino, file.attr.file_type, name.as_bytes(), index as u64 + 1)
+                == Fit::Full
+            {
                 break;
             }
         }
         Ok(())
     }
 
-    fn readdirplus(&self, _req: &Request, node: &Node<'_, Id>, dir: &OpenDir, offset: u64, sink: &mut DirPlusSink<'_, Id>) -> Result<()> {
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        node: &Node<'_, Id>,
+        dir: &OpenDir,
+        offset: u64,
+        sink: &mut DirPlusSink<'_, Id>,
+    ) -> Result<()> {
         if !self.plus {
             return Err(Errno::ENOSYS);
         }

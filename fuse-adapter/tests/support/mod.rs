@@ -136,7 +136,8 @@ pub(crate) fn own_process() -> RwLockWriteGuard<'static, ()> {
 pub(crate) fn serving_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     // One may end while we look.
-    let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
     let mut names: Vec<String> = names
         .map(|name| name.trim().to_owned())
         .filter(|name| name.starts_with("pinpath") || name.starts_with("fuser"))
@@ -148,7 +149,8 @@ pub(crate) fn serving_threads() -> Vec<String> {
 /// What this process's descriptors lead to.
 pub(crate) fn descriptors() -> Vec<PathBuf> {
     let fds = std::fs::read_dir("/proc/self/fd").unwrap();
-    let mut fds: Vec<PathBuf> = fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()).collect();
+    let mut fds: Vec<PathBuf> =
+        fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok()).collect();
     fds.sort();
     fds
 }

@@ -48,8 +48,8 @@ impl Oracle {
 
     /// The backend says: there is something called `entry.name` in `parent`. Which node is it?
     ///
-    /// 1. The node that the name is known for, unless both have an identity and they differ. If an
-    ///    identity was given, the name has been confirmed, and it is the node's first from now on.
+    /// 1. The node that the name is known for, unless that is another file ([`is_other_file`]). If
+    ///    an identity was given, the name has been confirmed, and it is the node's first from now on.
     /// 2. Else, the node with this identity: a leaf has one more name, and it comes first; a
     ///    directory that lost its name has a name again; a directory that has another name can't.
     /// 3. Else a new one.
@@ -60,14 +60,11 @@ impl Oracle {
         let place = Place { parent, name: entry.name.clone() };
         if let Some(known) = self.at(&place) {
             let node = self.node_mut(known);
-            let same = node.identity.is_none()
-                || entry.identity.is_none()
-                || node.identity == entry.identity;
-            if same && entry.identity.is_some() {
-                node.names.retain(|name| *name != place);
-                node.names.insert(0, place.clone());
-            }
-            if same {
+            if !is_other_file(node, entry) {
+                if entry.identity.is_some() {
+                    node.names.retain(|name| *name != place);
+                    node.names.insert(0, place);
+                }
                 return Ok(known);
             }
         }
@@ -113,5 +110,18 @@ impl Oracle {
         if let Some(node) = self.nodes.get_mut(&inode) {
             node.lookups = node.lookups.saturating_sub(count);
         }
+    }
+}
+
+/// Is what was found under a name another file than the node that the name is known for? Two
+/// identities say so if they differ; without two, what is no directory can't have become one, nor
+/// the other way round.
+fn is_other_file(node: &Node, entry: &NewEntry) -> bool {
+    match (node.identity, entry.identity) {
+        (Some(known), Some(found)) => known != found,
+        _ => matches!(
+            (node.kind, entry.kind),
+            (Kind::Directory, Kind::Leaf) | (Kind::Leaf, Kind::Directory)
+        ),
     }
 }

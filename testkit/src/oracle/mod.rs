@@ -52,7 +52,7 @@ pub struct Node {
     pub identity: Option<Identity>,
     /// How often the kernel was told of it, less what the kernel forgot.
     pub lookups: u64,
-    /// Where it stands in the tree. The first place is the one that `path` tells; empty: unlinked.
+    /// Where it stands in the tree, in the order in which its paths are told; empty: unlinked.
     pub names: Vec<Place>,
 }
 
@@ -129,18 +129,13 @@ impl Oracle {
         self.parts_paths(inode).iter().map(PathBuf::from_iter).collect()
     }
 
-    /// The path of `inode` by its first name.
+    /// The path of `inode`: the first of all its paths.
     ///
     /// # Errors
-    /// `Stale`: there is no such node. `Unlinked`: it has no name, or the first is in a directory
-    /// that has no path.
+    /// `Stale`: there is no such node. `Unlinked`: none of its names leads to the root.
     pub fn path(&self, inode: Inode) -> Result<PathBuf, PathError> {
-        let node = self.node(inode).ok_or(PathError::Stale(inode))?;
-        if inode == Inode::ROOT {
-            return Ok(PathBuf::new());
-        }
-        let parts = node.names.first().and_then(|place| self.parts_of(place));
-        parts.map(PathBuf::from_iter).ok_or(PathError::Unlinked(inode))
+        self.node(inode).ok_or(PathError::Stale(inode))?;
+        self.paths(inode).into_iter().next().ok_or(PathError::Unlinked(inode))
     }
 
     fn node_mut(&mut self, inode: Inode) -> &mut Node {

@@ -42,13 +42,16 @@ impl Oracle {
             return Err(Error::Root);
         }
         self.directory(place.parent)?;
-        if self.exists(inode)?.kind == Kind::Directory || self.has_children(inode) {
+        if self.exists(inode)?.kind == Kind::Directory {
             return Err(Error::DirectoryLink(inode));
         }
-        if self.at_or_above(inode, place.parent) {
-            return Err(Error::Cycle(inode));
-        }
         if self.at(place) != Some(inode) {
+            if self.has_children(inode) {
+                return Err(Error::DirectoryLink(inode));
+            }
+            if self.at_or_above(inode, place.parent) {
+                return Err(Error::Cycle(inode));
+            }
             self.remove_name(place);
             self.node_mut(inode).names.push(place.clone());
         }

@@ -119,6 +119,19 @@ fn a_name_met_with_another_identity_is_taken_from_the_old_node() {
 }
 
 #[test]
+fn a_name_met_as_another_kind_is_taken_from_the_old_node_unless_an_identity_says_otherwise() {
+    let mut tree = Tree::new();
+    let leaf = tree.make(ROOT, "a", Leaf);
+    let directory = tree.make(ROOT, "a", Directory);
+    assert_ne!(leaf, directory);
+    assert_eq!(tree.oracle.path(leaf), Err(PathError::Unlinked(leaf)));
+    assert_eq!(tree.make(ROOT, "a", Unknown), directory, "nobody says that it is another file");
+    let identified = tree.meet(ROOT, "b", Leaf, 1);
+    assert_eq!(tree.meet(ROOT, "b", Directory, 1), identified);
+    assert_ne!(tree.make(ROOT, "b", Directory), identified);
+}
+
+#[test]
 fn a_directory_is_met_under_one_name_only() {
     let mut tree = Tree::new();
     let d = tree.meet(ROOT, "d", Directory, 1);
@@ -135,6 +148,20 @@ fn a_directory_is_not_met_below_itself() {
     let below = tree.make(d, "below", Directory);
     tree.oracle.unlink(&at(ROOT, "d")).unwrap();
     assert_eq!(tree.try_meet(below, "x", Directory, Some(1)), Err(Error::Cycle(d)));
+}
+
+#[test]
+fn a_node_of_unknown_kind_is_linked_and_met_like_a_leaf_where_that_makes_no_cycle() {
+    let mut tree = Tree::new();
+    let u = tree.meet(ROOT, "u", Unknown, 1);
+    assert_eq!(tree.oracle.link(u, &at(u, "x")), Err(Error::Cycle(u)));
+    assert_eq!(tree.try_meet(u, "x", Unknown, Some(1)), Err(Error::Cycle(u)));
+    tree.oracle.link(u, &at(ROOT, "v")).unwrap();
+    let x = tree.make(u, "x", Directory);
+    assert_eq!(tree.oracle.link(u, &at(ROOT, "w")), Err(Error::DirectoryLink(u)));
+    assert_eq!(tree.oracle.link(u, &at(ROOT, "v")), Ok(()), "a name that it has");
+    assert_eq!(tree.try_meet(x, "y", Unknown, Some(1)), Err(Error::Cycle(u)));
+    assert_eq!(tree.paths(x), ["u/x"]);
 }
 
 #[test]
@@ -205,9 +232,9 @@ fn a_name_in_an_unlinked_directory_is_no_path() {
     tree.oracle.link(x, &at(ROOT, "y")).unwrap();
     tree.oracle.unlink(&at(ROOT, "d")).unwrap();
     assert_eq!(tree.paths(x), ["y"]);
-    assert_eq!(tree.oracle.path(x), Err(PathError::Unlinked(x)), "its first name leads nowhere");
-    tree.oracle.unlink(&at(d, "x")).unwrap();
-    assert_eq!(tree.oracle.path(x), Ok("y".into()));
+    assert_eq!(tree.oracle.path(x), Ok("y".into()), "its first name leads nowhere");
+    tree.oracle.unlink(&at(ROOT, "y")).unwrap();
+    assert_eq!(tree.oracle.path(x), Err(PathError::Unlinked(x)));
 }
 
 #[test]

@@ -13,7 +13,8 @@ impl<H: Handler> Engine<H> {
     /// OPENDIR.
     pub fn opendir(&self, req: &Request, inode: Inode, flags: i32) -> Result<OpenReply> {
         self.on_inode(Operation::OpenDir, inode, |node| {
-            let Opened { file, options } = self.handler.opendir(req, node, flags).map_err(never_without)?;
+            let Opened { file, options } =
+                self.handler.opendir(req, node, flags).map_err(never_without)?;
             match self.dirs.insert(file) {
                 Ok(handle) => Ok(OpenReply { handle, options }),
                 Err(dir) => {
@@ -41,7 +42,15 @@ impl<H: Handler> Engine<H> {
 
     /// READDIRPLUS. Appends an answer of at most `size` bytes to `out`, in the kernel's format.
     /// Each entry with attributes in it has counted one lookup; an error has counted none.
-    pub fn readdirplus(&self, req: &Request, inode: Inode, handle: u64, offset: u64, size: usize, out: &mut Vec<u8>) -> Result<()> {
+    pub fn readdirplus(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: u64,
+        size: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         self.on_dir(Operation::ReadDirPlus, inode, handle, |node, dir| {
             let mut listing = Listing::new(size);
             match self.handler.readdirplus(req, node, dir, offset, &mut listing.sink()) {
@@ -49,7 +58,9 @@ impl<H: Handler> Engine<H> {
                 Err(Errno::ENOSYS) => {
                     listing = Listing::new(size);
                     let mut names = listing.sink();
-                    let mut push = |entry: DirEntry<'_>| names.add_name(entry.ino, entry.file_type, entry.name, entry.next);
+                    let mut push = |entry: DirEntry<'_>| {
+                        names.add_name(entry.ino, entry.file_type, entry.name, entry.next)
+                    };
                     self.handler.readdir(req, node, dir, offset, &mut DirSink::new(&mut push))?;
                 }
                 done => done?,
@@ -84,7 +95,13 @@ impl<H: Handler> Engine<H> {
     }
 
     /// FSYNCDIR.
-    pub fn fsyncdir(&self, req: &Request, inode: Inode, handle: u64, data_only: bool) -> Result<()> {
+    pub fn fsyncdir(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        data_only: bool,
+    ) -> Result<()> {
         self.on_dir(Operation::FSyncDir, inode, handle, |node, dir| {
             self.handler.fsyncdir(req, node, dir, data_only)
         })

@@ -17,7 +17,14 @@ impl<H: Handler> Engine<H> {
     }
 
     /// READ. How much of the buffer was filled.
-    pub fn read(&self, req: &Request, inode: Inode, handle: u64, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    pub fn read(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         self.on_file(Operation::Read, inode, handle, |node, file| {
             let size = self.handler.read(req, node, file, offset, buf)?;
             plausible(size, buf.len())
@@ -25,7 +32,15 @@ impl<H: Handler> Engine<H> {
     }
 
     /// WRITE. How much was written.
-    pub fn write(&self, req: &Request, inode: Inode, handle: u64, offset: u64, data: &[u8], cached: bool) -> Result<usize> {
+    pub fn write(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: u64,
+        data: &[u8],
+        cached: bool,
+    ) -> Result<usize> {
         self.on_file(Operation::Write, inode, handle, |node, file| {
             let size = self.handler.write(req, node, file, offset, data, cached)?;
             plausible(size, data.len())
@@ -61,14 +76,29 @@ impl<H: Handler> Engine<H> {
     }
 
     /// GETLK.
-    pub fn getlk(&self, req: &Request, inode: Inode, handle: u64, owner: u64, lock: Lock) -> Result<Lock> {
+    pub fn getlk(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        owner: u64,
+        lock: Lock,
+    ) -> Result<Lock> {
         self.on_file(Operation::GetLk, inode, handle, |node, file| {
             self.handler.getlk(req, node, file, owner, lock)
         })
     }
 
     /// SETLK and SETLKW.
-    pub fn setlk(&self, req: &Request, inode: Inode, handle: u64, owner: u64, lock: Lock, wait: bool) -> Result<()> {
+    pub fn setlk(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        owner: u64,
+        lock: Lock,
+        wait: bool,
+    ) -> Result<()> {
         let operation = if wait { Operation::SetLkWait } else { Operation::SetLk };
         self.on_file(operation, inode, handle, |node, file| {
             self.handler.setlk(req, node, file, owner, lock, wait)
@@ -76,7 +106,15 @@ impl<H: Handler> Engine<H> {
     }
 
     /// IOCTL. The result, and how much of the buffer was filled.
-    pub fn ioctl(&self, req: &Request, inode: Inode, handle: u64, cmd: u32, input: &[u8], out: &mut [u8]) -> Result<(i32, usize)> {
+    pub fn ioctl(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        cmd: u32,
+        input: &[u8],
+        out: &mut [u8],
+    ) -> Result<(i32, usize)> {
         self.on_file(Operation::IoCtl, inode, handle, |node, file| {
             let (result, size) = self.handler.ioctl(req, node, file, cmd, input, out)?;
             Ok((result, plausible(size, out.len())?))
@@ -84,28 +122,56 @@ impl<H: Handler> Engine<H> {
     }
 
     /// POLL. The events that are ready.
-    pub fn poll(&self, req: &Request, inode: Inode, handle: u64, events: u32, notifier: Option<Box<dyn PollNotifier>>) -> Result<u32> {
+    pub fn poll(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        events: u32,
+        notifier: Option<Box<dyn PollNotifier>>,
+    ) -> Result<u32> {
         self.on_file(Operation::Poll, inode, handle, |node, file| {
             self.handler.poll(req, node, file, events, notifier)
         })
     }
 
     /// FALLOCATE.
-    pub fn fallocate(&self, req: &Request, inode: Inode, handle: u64, offset: u64, length: u64, mode: i32) -> Result<()> {
+    pub fn fallocate(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: u64,
+        length: u64,
+        mode: i32,
+    ) -> Result<()> {
         self.on_file(Operation::FAllocate, inode, handle, |node, file| {
             self.handler.fallocate(req, node, file, offset, length, mode)
         })
     }
 
     /// LSEEK.
-    pub fn lseek(&self, req: &Request, inode: Inode, handle: u64, offset: i64, whence: i32) -> Result<i64> {
+    pub fn lseek(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: i64,
+        whence: i32,
+    ) -> Result<i64> {
         self.on_file(Operation::LSeek, inode, handle, |node, file| {
             self.handler.lseek(req, node, file, offset, whence)
         })
     }
 
     /// COPY_FILE_RANGE, each end being an inode, a handle and an offset. How much was copied.
-    pub fn copy_file_range(&self, req: &Request, from: (Inode, u64, u64), to: (Inode, u64, u64), length: u64) -> Result<usize> {
+    pub fn copy_file_range(
+        &self,
+        req: &Request,
+        from: (Inode, u64, u64),
+        to: (Inode, u64, u64),
+        length: u64,
+    ) -> Result<usize> {
         let (source, target) = (self.files.get(from.1)?, self.files.get(to.1)?);
         contain(Operation::CopyFileRange, move || {
             let (source_node, target_node) = (self.node(from.0), self.node(to.0));
@@ -117,7 +183,12 @@ impl<H: Handler> Engine<H> {
     }
 
     /// Gives an open file its handle.
-    pub(super) fn keep_file(&self, req: &Request, inode: Inode, opened: Opened<H::File>) -> Result<OpenReply> {
+    pub(super) fn keep_file(
+        &self,
+        req: &Request,
+        inode: Inode,
+        opened: Opened<H::File>,
+    ) -> Result<OpenReply> {
         let Opened { file, options } = opened;
         match self.files.insert(file) {
             Ok(handle) => Ok(OpenReply { handle, options }),

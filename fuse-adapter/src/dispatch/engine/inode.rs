@@ -34,7 +34,12 @@ pub struct SetAttrArgs {
 
 impl<H: Handler> Engine<H> {
     /// GETATTR.
-    pub fn getattr(&self, req: &Request, inode: Inode, handle: Option<u64>) -> Result<(Attr, Duration)> {
+    pub fn getattr(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: Option<u64>,
+    ) -> Result<(Attr, Duration)> {
         let file = handle.map(|handle| self.files.get(handle)).transpose()?;
         self.on_inode(Operation::GetAttr, inode, move |node| {
             let answer = self.handler.getattr(req, node, file.as_deref())?;
@@ -44,7 +49,12 @@ impl<H: Handler> Engine<H> {
     }
 
     /// SETATTR.
-    pub fn setattr(&self, req: &Request, inode: Inode, args: &SetAttrArgs) -> Result<(Attr, Duration)> {
+    pub fn setattr(
+        &self,
+        req: &Request,
+        inode: Inode,
+        args: &SetAttrArgs,
+    ) -> Result<(Attr, Duration)> {
         let file = args.handle.map(|handle| self.files.get(handle)).transpose()?;
         self.on_inode(Operation::SetAttr, inode, move |node| {
             let set = SetAttr {
@@ -79,14 +89,27 @@ impl<H: Handler> Engine<H> {
     }
 
     /// SETXATTR.
-    pub fn setxattr(&self, req: &Request, inode: Inode, name: &OsStr, value: &[u8], flags: i32) -> Result<()> {
+    pub fn setxattr(
+        &self,
+        req: &Request,
+        inode: Inode,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
         self.on_inode(Operation::SetXAttr, inode, |node| {
             self.handler.setxattr(req, node, name, value, flags)
         })
     }
 
     /// GETXATTR. With an empty buffer the size; else how much of the buffer was filled.
-    pub fn getxattr(&self, req: &Request, inode: Inode, name: &OsStr, buf: &mut [u8]) -> Result<usize> {
+    pub fn getxattr(
+        &self,
+        req: &Request,
+        inode: Inode,
+        name: &OsStr,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         self.on_inode(Operation::GetXAttr, inode, |node| {
             let size = self.handler.getxattr(req, node, name, buf)?;
             fits(size, buf)
@@ -103,12 +126,16 @@ impl<H: Handler> Engine<H> {
 
     /// REMOVEXATTR.
     pub fn removexattr(&self, req: &Request, inode: Inode, name: &OsStr) -> Result<()> {
-        self.on_inode(Operation::RemoveXAttr, inode, |node| self.handler.removexattr(req, node, name))
+        self.on_inode(Operation::RemoveXAttr, inode, |node| {
+            self.handler.removexattr(req, node, name)
+        })
     }
 
     /// BMAP.
     pub fn bmap(&self, req: &Request, inode: Inode, block_size: u32, index: u64) -> Result<u64> {
-        self.on_inode(Operation::BMap, inode, |node| self.handler.bmap(req, node, block_size, index))
+        self.on_inode(Operation::BMap, inode, |node| {
+            self.handler.bmap(req, node, block_size, index)
+        })
     }
 }
 

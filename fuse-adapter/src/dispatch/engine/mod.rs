@@ -1,17 +1,4 @@
 //! [`Engine`]: one method per operation, from decoded arguments to a plain result.
-//!
-//! What every operation gets here, whatever the transport and the handler:
-//!
-//! - A panic of the handler is an `EIO` for its request. Leases and transactions that it held are
-//!   released as the stack unwinds, a transaction without having changed anything.
-//! - Every result that carries an entry has counted exactly one lookup of it; an error has counted
-//!   none.
-//! - "No such file" about an inode (not about a name in a directory) becomes `ESTALE`, upon which
-//!   the kernel looks the name up again instead of telling the program that its file is missing.
-//!   The look-up says what is true of the name by then.
-//! - A handle that is none is `EBADF`; a file stays while an operation uses it.
-//!
-//! An engine needs no mount: tests and fuzzers drive it directly.
 
 mod directory;
 mod file;
@@ -66,7 +53,21 @@ pub struct OpenReply {
     pub options: OpenOptions,
 }
 
-/// A handler, its resolver and its open files. See the [module](self).
+/// A handler, its resolver and its open files: one method per operation, from decoded arguments to
+/// a plain result.
+///
+/// What every operation gets here, whatever the transport and the handler:
+///
+/// - A panic of the handler is an `EIO` for its request. Leases and transactions that it held are
+///   released as the stack unwinds, a transaction without having changed anything.
+/// - Every result that carries an entry has counted exactly one lookup of it; an error has counted
+///   none.
+/// - "No such file" about an inode (not about a name in a directory) becomes `ESTALE`, upon which
+///   the kernel looks the name up again instead of telling the program that its file is missing.
+///   The look-up says what is true of the name by then.
+/// - A handle that is none is `EBADF`; a file stays while an operation uses it.
+///
+/// An engine needs no mount: tests and fuzzers drive it directly.
 pub struct Engine<H: Handler> {
     handler: H,
     resolver: Resolver<H::Data>,

@@ -40,11 +40,26 @@ impl<H: Handler> Engine<H> {
     }
 
     /// RENAME and RENAME2, `flags` being those of `renameat2(2)`.
-    pub fn rename(&self, req: &Request, parent: Inode, name: &Name, newparent: Inode, newname: &Name, flags: u32) -> Result<()> {
+    pub fn rename(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        newparent: Inode,
+        newname: &Name,
+        flags: u32,
+    ) -> Result<()> {
         let flags = rename_flags(flags)?;
         contain(Operation::Rename, || {
             if !self.own_paths() {
-                return self.handler.rename(req, &self.node(parent), name, &self.node(newparent), newname, flags);
+                return self.handler.rename(
+                    req,
+                    &self.node(parent),
+                    name,
+                    &self.node(newparent),
+                    newname,
+                    flags,
+                );
             }
             let mode = if flags.exchange { RenameMode::Exchange } else { RenameMode::Replace };
             let transaction = self.resolver.begin_rename(parent, name, newparent, newname, mode)?;

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use pinpath::{Error, Inode, Name, PathLease};
 
-use super::{Engine, EntryReply, LookupReply, OpenReply, Result, checked_ino, contain, gone_is_stale, has_identity};
+use super::{
+    Engine, EntryReply, LookupReply, OpenReply, Result, checked_ino, contain, gone_is_stale,
+    has_identity,
+};
 use crate::errno::Errno;
 use crate::handler::{Entry, Found, Handler, Opened, Request};
 use crate::node::Node;
@@ -27,7 +30,9 @@ impl<H: Handler> Engine<H> {
     pub fn lookup(&self, req: &Request, parent: Inode, name: &Name) -> Result<LookupReply> {
         contain(Operation::Lookup, || match self.find(req, parent, name)? {
             Finding::Entry(reply) => Ok(LookupReply::Entry(reply)),
-            Finding::KnownAs(known) => self.enter_again(req, parent, name, known).map(LookupReply::Entry),
+            Finding::KnownAs(known) => {
+                self.enter_again(req, parent, name, known).map(LookupReply::Entry)
+            }
             Finding::Nothing(lifetime) => {
                 self.denied(req, parent, name);
                 lifetime.map(LookupReply::Nothing).ok_or(Errno::ENOENT)
@@ -66,7 +71,9 @@ impl<H: Handler> Engine<H> {
             let Some(known) = self.resolver.peek(parent, name)? else { break };
             // Both or neither: nobody waits for one while holding the other.
             match self.resolver.lease_all([parent, known]) {
-                Ok(leases) if self.resolver.peek(parent, name)? == Some(known) => return Ok(Some(leases)),
+                Ok(leases) if self.resolver.peek(parent, name)? == Some(known) => {
+                    return Ok(Some(leases));
+                }
                 Ok(_) => {}
                 // The name went away between the two. (If it is the directory's that did, the name
                 // in it is found again, and there is nothing to hold.)
@@ -78,30 +85,60 @@ impl<H: Handler> Engine<H> {
     }
 
     /// MKNOD.
-    pub fn mknod(&self, req: &Request, parent: Inode, name: &Name, mode: u32, umask: u32, rdev: u32) -> Result<EntryReply> {
+    pub fn mknod(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+    ) -> Result<EntryReply> {
         self.make(Operation::MkNod, req, parent, name, |node| {
             self.handler.mknod(req, node, name, mode, umask, rdev)
         })
     }
 
     /// MKDIR.
-    pub fn mkdir(&self, req: &Request, parent: Inode, name: &Name, mode: u32, umask: u32) -> Result<EntryReply> {
+    pub fn mkdir(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        mode: u32,
+        umask: u32,
+    ) -> Result<EntryReply> {
         self.make(Operation::MkDir, req, parent, name, |node| {
             self.handler.mkdir(req, node, name, mode, umask)
         })
     }
 
     /// SYMLINK.
-    pub fn symlink(&self, req: &Request, parent: Inode, name: &Name, target: &OsStr) -> Result<EntryReply> {
+    pub fn symlink(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        target: &OsStr,
+    ) -> Result<EntryReply> {
         self.make(Operation::SymLink, req, parent, name, |node| {
             self.handler.symlink(req, node, name, target)
         })
     }
 
     /// CREATE.
-    pub fn create(&self, req: &Request, parent: Inode, name: &Name, mode: u32, umask: u32, flags: i32) -> Result<(EntryReply, OpenReply)> {
+    pub fn create(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+    ) -> Result<(EntryReply, OpenReply)> {
         contain(Operation::Create, || {
-            let (entry, opened) = self.handler.create(req, &self.node(parent), name, mode, umask, flags)?;
+            let (entry, opened) =
+                self.handler.create(req, &self.node(parent), name, mode, umask, flags)?;
             let reply = match self.enter_new(req, parent, name, entry) {
                 Ok(reply) => reply,
                 Err(error) => {
@@ -120,15 +157,23 @@ impl<H: Handler> Engine<H> {
     }
 
     /// LINK. The answer is the node that was linked, under the id that it had.
-    pub fn link(&self, req: &Request, inode: Inode, newparent: Inode, newname: &Name) -> Result<EntryReply> {
+    pub fn link(
+        &self,
+        req: &Request,
+        inode: Inode,
+        newparent: Inode,
+        newname: &Name,
+    ) -> Result<EntryReply> {
         contain(Operation::Link, || {
             if !self.own_paths() {
-                let entry = self.handler.link(req, &self.node(inode), &self.node(newparent), newname)?;
+                let entry =
+                    self.handler.link(req, &self.node(inode), &self.node(newparent), newname)?;
                 return self.enter(req, newparent, newname, entry);
             }
             // Both paths or neither: nobody waits for one while holding the other.
             let [source, directory] = self.resolver.lease_all([inode, newparent])?;
-            let entry = self.handler.link(req, &self.leased(&source), &self.leased(&directory), newname)?;
+            let entry =
+                self.handler.link(req, &self.leased(&source), &self.leased(&directory), newname)?;
             checked_ino(&entry.attr)?;
             self.resolver.link(inode, newparent, newname)?;
             Ok(EntryReply { node: inode, attr: entry.attr, lifetimes: entry.lifetimes })
@@ -156,7 +201,13 @@ impl<H: Handler> Engine<H> {
     }
 
     /// The node of an entry, counted once. No lease may be held.
-    fn enter(&self, req: &Request, parent: Inode, name: &Name, entry: Entry<H::Data>) -> Result<EntryReply> {
+    fn enter(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        entry: Entry<H::Data>,
+    ) -> Result<EntryReply> {
         match self.enter_or_known(parent, name, entry)? {
             Finding::Entry(reply) => Ok(reply),
             Finding::KnownAs(known) => self.enter_again(req, parent, name, known),
@@ -179,8 +230,17 @@ impl<H: Handler> Engine<H> {
 
     /// The same for something that was made just now. Where nothing but the name identifies it, a
     /// node of that name is another file's, which went behind the mount: it loses the name.
-    fn enter_new(&self, req: &Request, parent: Inode, name: &Name, entry: Entry<H::Data>) -> Result<EntryReply> {
-        if self.own_paths() && !has_identity(&entry.data) && self.resolver.peek(parent, name)?.is_some() {
+    fn enter_new(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        entry: Entry<H::Data>,
+    ) -> Result<EntryReply> {
+        if self.own_paths()
+            && !has_identity(&entry.data)
+            && self.resolver.peek(parent, name)?.is_some()
+        {
             self.resolver.unlink(parent, name)?;
             (self.retired)();
         }
@@ -189,7 +249,13 @@ impl<H: Handler> Engine<H> {
 
     /// A directory that is known under another name, as `known`. Rare, so it is simply asked for
     /// again once the resolver can tell the two apart.
-    fn enter_again(&self, req: &Request, parent: Inode, name: &Name, known: Inode) -> Result<EntryReply> {
+    fn enter_again(
+        &self,
+        req: &Request,
+        parent: Inode,
+        name: &Name,
+        known: Inode,
+    ) -> Result<EntryReply> {
         let seen_twice = self.handler.still_there(&self.node(known));
         if !seen_twice {
             self.follow_move(known, parent, name)?;

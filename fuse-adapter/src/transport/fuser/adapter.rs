@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, INodeNo, IoctlFlags, KernelConfig,
-    LockOwner, OpenFlags, PollEvents, PollFlags, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs,
-    ReplyWrite, ReplyXattr, RenameFlags, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, INodeNo, IoctlFlags,
+    KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, RenameFlags, ReplyAttr, ReplyBmap,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl,
+    ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, TimeOrNow,
+    WriteFlags,
 };
 use pinpath::Inode;
 
@@ -37,7 +38,12 @@ pub(super) struct Adapter<H: Handler> {
 }
 
 impl<H: Handler> Adapter<H> {
-    pub(super) fn new(engine: Arc<Engine<H>>, dispatcher: Dispatcher<Engine<H>>, wishes: Negotiation, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        engine: Arc<Engine<H>>,
+        dispatcher: Dispatcher<Engine<H>>,
+        wishes: Negotiation,
+        shared: Arc<Shared>,
+    ) -> Self {
         Adapter { engine, dispatcher, wishes, shared }
     }
 }
@@ -120,12 +126,19 @@ impl<H: Handler> Filesystem for Adapter<H> {
 
     fn lookup(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         run!(self, self.pool(Operation::Lookup), req, own(name), |engine| {
-            let found = convert::name(name).and_then(|name| engine.lookup(req, inode(parent), name));
+            let found =
+                convert::name(name).and_then(|name| engine.lookup(req, inode(parent), name));
             reply::lookup(reply, found);
         });
     }
 
-    fn getattr(&self, req: &fuser::Request, ino: INodeNo, fh: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
         run!(self, self.pool(Operation::GetAttr), req, own(), |engine| {
             reply::attr(reply, engine.getattr(req, inode(ino), fh.map(u64::from)));
         });
@@ -167,40 +180,76 @@ impl<H: Handler> Filesystem for Adapter<H> {
     fn readlink(&self, req: &fuser::Request, ino: INodeNo, reply: ReplyData) {
         run!(self, self.pool(Operation::ReadLink), req, own(), |engine| {
             let target = engine.readlink(req, inode(ino));
-            reply::data(reply, target.as_ref().map(|target| target.as_bytes()).map_err(|error| *error));
+            reply::data(
+                reply,
+                target.as_ref().map(|target| target.as_bytes()).map_err(|error| *error),
+            );
         });
     }
 
-    fn mknod(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, rdev: u32, reply: ReplyEntry) {
+    fn mknod(
+        &self,
+        req: &fuser::Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
         run!(self, self.pool(Operation::MkNod), req, own(name), |engine| {
-            let made = convert::name(name).and_then(|name| engine.mknod(req, inode(parent), name, mode, umask, rdev));
+            let made = convert::name(name)
+                .and_then(|name| engine.mknod(req, inode(parent), name, mode, umask, rdev));
             reply::entry(reply, made);
         });
     }
 
-    fn mkdir(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+    fn mkdir(
+        &self,
+        req: &fuser::Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
         run!(self, self.pool(Operation::MkDir), req, own(name), |engine| {
-            let made = convert::name(name).and_then(|name| engine.mkdir(req, inode(parent), name, mode, umask));
+            let made = convert::name(name)
+                .and_then(|name| engine.mkdir(req, inode(parent), name, mode, umask));
             reply::entry(reply, made);
         });
     }
 
     fn unlink(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         run!(self, self.pool(Operation::Unlink), req, own(name), |engine| {
-            reply::empty(reply, convert::name(name).and_then(|name| engine.unlink(req, inode(parent), name)));
+            reply::empty(
+                reply,
+                convert::name(name).and_then(|name| engine.unlink(req, inode(parent), name)),
+            );
         });
     }
 
     fn rmdir(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         run!(self, self.pool(Operation::RmDir), req, own(name), |engine| {
-            reply::empty(reply, convert::name(name).and_then(|name| engine.rmdir(req, inode(parent), name)));
+            reply::empty(
+                reply,
+                convert::name(name).and_then(|name| engine.rmdir(req, inode(parent), name)),
+            );
         });
     }
 
-    fn symlink(&self, req: &fuser::Request, parent: INodeNo, link_name: &OsStr, target: &Path, reply: ReplyEntry) {
+    fn symlink(
+        &self,
+        req: &fuser::Request,
+        parent: INodeNo,
+        link_name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
         let target = target.as_os_str();
         run!(self, self.pool(Operation::SymLink), req, own(link_name, target), |engine| {
-            let made = convert::name(link_name).and_then(|name| engine.symlink(req, inode(parent), name, target));
+            let made = convert::name(link_name)
+                .and_then(|name| engine.symlink(req, inode(parent), name, target));
             reply::entry(reply, made);
         });
     }
@@ -224,9 +273,17 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn link(&self, req: &fuser::Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
+    fn link(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        newparent: INodeNo,
+        newname: &OsStr,
+        reply: ReplyEntry,
+    ) {
         run!(self, self.pool(Operation::Link), req, own(newname), |engine| {
-            let made = convert::name(newname).and_then(|name| engine.link(req, inode(ino), inode(newparent), name));
+            let made = convert::name(newname)
+                .and_then(|name| engine.link(req, inode(ino), inode(newparent), name));
             reply::entry(reply, made);
         });
     }
@@ -237,9 +294,19 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn create(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, flags: i32, reply: ReplyCreate) {
+    fn create(
+        &self,
+        req: &fuser::Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
         run!(self, self.pool(Operation::Create), req, own(name), |engine| {
-            let made = convert::name(name).and_then(|name| engine.create(req, inode(parent), name, mode, umask, flags));
+            let made = convert::name(name)
+                .and_then(|name| engine.create(req, inode(parent), name, mode, umask, flags));
             reply::create(reply, made);
         });
     }
@@ -282,7 +349,14 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn flush(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, lock_owner: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
         run!(self, self.pool(Operation::Flush), req, own(), |engine| {
             reply::empty(reply, engine.flush(req, inode(ino), fh.0, lock_owner.0));
         });
@@ -303,7 +377,14 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn fsync(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsync(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
         run!(self, self.pool(Operation::FSync), req, own(), |engine| {
             reply::empty(reply, engine.fsync(req, inode(ino), fh.0, datasync));
         });
@@ -315,10 +396,18 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn readdir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+    fn readdir(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
         run!(self, self.pool(Operation::ReadDir), req, own(), |engine| {
             let listed = engine.readdir(req, inode(ino), fh.0, offset, &mut |entry| {
-                let (kind, name) = (convert::file_type(entry.file_type), OsStr::from_bytes(entry.name));
+                let (kind, name) =
+                    (convert::file_type(entry.file_type), OsStr::from_bytes(entry.name));
                 match reply.add(INodeNo(entry.ino), entry.next, kind, name) {
                     true => Fit::Full,
                     false => Fit::Taken,
@@ -331,7 +420,14 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn readdirplus(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+    fn readdirplus(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        reply: ReplyDirectoryPlus,
+    ) {
         let shared = self.shared.clone();
         run!(self, self.pool(Operation::ReadDirPlus), req, own(), |engine| {
             let size = reply::requested_size(&reply);
@@ -343,13 +439,27 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn releasedir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, _flags: OpenFlags, reply: ReplyEmpty) {
+    fn releasedir(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
         run!(self, self.pool(Operation::ReleaseDir), req, own(), |engine| {
             reply::empty(reply, engine.releasedir(req, inode(ino), fh.0));
         });
     }
 
-    fn fsyncdir(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsyncdir(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
         run!(self, self.pool(Operation::FSyncDir), req, own(), |engine| {
             reply::empty(reply, engine.fsyncdir(req, inode(ino), fh.0, datasync));
         });
@@ -388,7 +498,14 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn getxattr(&self, req: &fuser::Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
         run!(self, self.pool(Operation::GetXAttr), req, own(name), |engine| {
             buffer::with(size as usize, |buf| {
                 let got = engine.getxattr(req, inode(ino), name, buf);
@@ -519,13 +636,30 @@ impl<H: Handler> Filesystem for Adapter<H> {
         });
     }
 
-    fn fallocate(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: u64, length: u64, mode: i32, reply: ReplyEmpty) {
+    fn fallocate(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
         run!(self, self.pool(Operation::FAllocate), req, own(), |engine| {
             reply::empty(reply, engine.fallocate(req, inode(ino), fh.0, offset, length, mode));
         });
     }
 
-    fn lseek(&self, req: &fuser::Request, ino: INodeNo, fh: FileHandle, offset: i64, whence: i32, reply: ReplyLseek) {
+    fn lseek(
+        &self,
+        req: &fuser::Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
         run!(self, self.pool(Operation::LSeek), req, own(), |engine| {
             match engine.lseek(req, inode(ino), fh.0, offset, whence) {
                 Ok(offset) => reply.offset(offset),
@@ -553,7 +687,8 @@ impl<H: Handler> Filesystem for Adapter<H> {
         // The answer has 32 bits for the length.
         let len = len.min(u64::from(u32::MAX));
         run!(self, self.pool(Operation::CopyFileRange), req, own(), |engine| {
-            let (from, to) = ((inode(ino_in), fh_in.0, offset_in), (inode(ino_out), fh_out.0, offset_out));
+            let (from, to) =
+                ((inode(ino_in), fh_in.0, offset_in), (inode(ino_out), fh_out.0, offset_out));
             reply::written(reply, engine.copy_file_range(req, from, to, len));
         });
     }

@@ -72,10 +72,13 @@ fn switches(of: &mut Negotiation) -> [(&mut bool, InitFlags); 12] {
 fn wanted(wishes: &Negotiation) -> InitFlags {
     let mut copy = *wishes;
     let switched = switches(&mut copy);
-    let mut flags: InitFlags = switched.iter().filter(|(on, _)| **on).map(|(_, flag)| *flag).collect();
+    let mut flags: InitFlags =
+        switched.iter().filter(|(on, _)| **on).map(|(_, flag)| *flag).collect();
     match wishes.readdirplus {
         ReadDirPlus::Off => {}
-        ReadDirPlus::Auto => flags |= InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO,
+        ReadDirPlus::Auto => {
+            flags |= InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO
+        }
         ReadDirPlus::Always => flags |= InitFlags::FUSE_DO_READDIRPLUS,
     }
     flags

@@ -6,7 +6,10 @@
 
 use std::fmt::{self, Write};
 
-use fuser::{FileHandle, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, ReplyXattr};
+use fuser::{
+    FileHandle, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyWrite, ReplyXattr,
+};
 use zerocopy::IntoBytes;
 
 use super::convert;
@@ -124,7 +127,12 @@ fn entry_out(entry: &EntryReply) -> EntryOut {
 
 /// A listing with attributes. fuser's reply has a second field, so the trick above is none here:
 /// the answer goes out past it.
-pub(super) fn directory_plus(reply: ReplyDirectoryPlus, unique: u64, shared: &Shared, result: Result<&[u8]>) {
+pub(super) fn directory_plus(
+    reply: ReplyDirectoryPlus,
+    unique: u64,
+    shared: &Shared,
+    result: Result<&[u8]>,
+) {
     match result {
         Ok(bytes) => match shared.device.answer(unique, bytes) {
             // Dropped, it would answer once more.

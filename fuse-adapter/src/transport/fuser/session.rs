@@ -95,7 +95,9 @@ impl<H: Handler> Session<H> {
         // on top would refuse even `close` to a process that was given an open file by the owner.
         let session = fuser::Session::from_fd(adapter, descriptor, SessionACL::All, config);
         match (session, shared.init.get()) {
-            (Ok(session), Some(&Init::Agreed(agreed))) => Ok((Session { session, raw, shared }, agreed)),
+            (Ok(session), Some(&Init::Agreed(agreed))) => {
+                Ok((Session { session, raw, shared }, agreed))
+            }
             (Err(_), Some(Init::Panicked)) => Err(StartError::InitPanicked),
             (Err(error), Some(Init::Refused)) => Err(StartError::Init(error)),
             (Err(error), _) => Err(StartError::Connection(error)),

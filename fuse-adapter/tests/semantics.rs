@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use pinpath_fuse::{
-    Attr, DirSink, Entry, Errno, FileType, Fit, Found, Handler, Inode, Lifetimes, Mount, MountOptions, Name,
-    Negotiation, Node, Numbering, Opened, ReadDirPlus, Request, mount,
+    Attr, DirSink, Entry, Errno, FileType, Fit, Found, Handler, Inode, Lifetimes, Mount,
+    MountOptions, Name, Negotiation, Node, Numbering, Opened, ReadDirPlus, Request, mount,
 };
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 use support::memory::{FIRST_INO, Memory};
@@ -37,7 +37,8 @@ fn hello_world() {
     let mount = mount(hello::Hello, at.path(), &MountOptions::default()).unwrap();
     let _watchdog = Watchdog::on(&mount);
     assert_eq!(fs::read_to_string(at.join("hello.txt")).unwrap(), "Hello, world!\n");
-    let mut names: Vec<_> = fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["bye.txt", "hello.txt"]);
     assert_eq!(fs::metadata(at.join("missing")).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -66,7 +67,11 @@ fn inode_numbers_are_the_filesystems_own_everywhere() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let ino = inos[name["file".len()..].parse::<usize>().unwrap()];
-            assert_eq!(std::os::unix::fs::DirEntryExt::ino(&entry), ino, "d_ino of {name}, {plus:?}");
+            assert_eq!(
+                std::os::unix::fs::DirEntryExt::ino(&entry),
+                ino,
+                "d_ino of {name}, {plus:?}"
+            );
             assert_eq!(entry.metadata().unwrap().ino(), ino, "st_ino of {name}, {plus:?}");
             seen += 1;
         }
@@ -110,7 +115,10 @@ fn listings_are_whole_whatever_the_buffer() {
     let mut list = rustix::fs::Dir::read_from(&dir).unwrap();
     let count = |list: &mut rustix::fs::Dir| {
         list.rewind();
-        list.by_ref().map(Result::unwrap).filter(|entry| !entry.file_name().to_bytes().starts_with(b".")).count()
+        list.by_ref()
+            .map(Result::unwrap)
+            .filter(|entry| !entry.file_name().to_bytes().starts_with(b"."))
+            .count()
     };
     assert_eq!(count(&mut list), 3000);
     fs::write(at.join("one-more"), "").unwrap();
@@ -177,18 +185,29 @@ fn renames_and_links_lead_to_the_right_file() {
     assert_eq!(fs::read_to_string(through_fd).unwrap(), "one");
 
     fs::hard_link(at.join("z/b/f"), at.join("hard")).unwrap();
-    let (one, other) = (fs::metadata(at.join("z/b/f")).unwrap(), fs::metadata(at.join("hard")).unwrap());
+    let (one, other) =
+        (fs::metadata(at.join("z/b/f")).unwrap(), fs::metadata(at.join("hard")).unwrap());
     assert_eq!((one.ino(), one.nlink()), (other.ino(), 2));
     fs::remove_file(at.join("z/b/f")).unwrap();
     fs::write(at.join("z/b/f"), "fresh").unwrap();
     assert_eq!(fs::read_to_string(at.join("hard")).unwrap(), "one");
 
-    rustix::fs::renameat_with(CWD, at.join("hard"), CWD, at.join("a"), rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    rustix::fs::renameat_with(
+        CWD,
+        at.join("hard"),
+        CWD,
+        at.join("a"),
+        rustix::fs::RenameFlags::EXCHANGE,
+    )
+    .unwrap();
     assert_eq!(fs::read_to_string(at.join("a")).unwrap(), "one");
     assert_eq!(fs::read_to_string(at.join("hard/b/f")).unwrap(), "two");
 
     std::os::unix::fs::symlink("a target\nof any kind", at.join("link")).unwrap();
-    assert_eq!(fs::read_link(at.join("link")).unwrap().as_os_str().as_bytes(), b"a target\nof any kind");
+    assert_eq!(
+        fs::read_link(at.join("link")).unwrap().as_os_str().as_bytes(),
+        b"a target\nof any kind"
+    );
     fs::remove_file(at.join("link")).unwrap();
     fs::remove_dir_all(at.join("hard")).unwrap();
     assert_eq!(fs::metadata(at.join("hard")).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -200,7 +219,8 @@ fn large_files_arrive_whole() {
     let _shared = shared_process();
     let mount = mounted(Memory::default(), &at);
     let _watchdog = Watchdog::on(&mount);
-    let data: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let data: Vec<u8> =
+        (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     fs::write(at.join("large"), &data).unwrap();
     assert_eq!(fs::metadata(at.join("large")).unwrap().len(), data.len() as u64);
     assert!(fs::read(at.join("large")).unwrap() == data);
@@ -220,7 +240,8 @@ fn the_kernel_forgets_when_told() {
     let Some(at) = mountpoint() else { return };
     let _shared = shared_process();
     let for_ever = Duration::from_secs(3600);
-    let memory = Memory { lifetimes: Lifetimes { entry: for_ever, attr: for_ever }, ..Memory::default() };
+    let memory =
+        Memory { lifetimes: Lifetimes { entry: for_ever, attr: for_ever }, ..Memory::default() };
     memory.put("file", FileType::Regular, b"old");
     memory.put("name", FileType::Regular, b"");
     let mount = mounted(memory, &at);
@@ -274,7 +295,7 @@ impl Handler for Numbers {
     fn lookup(&self, _: &Request, parent: &Node<'_, ()>, name: &Name) -> Result<Found<()>, Errno> {
         assert!(parent.is_root());
         assert_eq!(parent.path().unwrap_err(), Errno::ENOSYS, "there are no paths");
-        let number = str::from_utf8(name.as_bytes()).ok().and_then(|name| name.parse().ok());
+        let number = std::str::from_utf8(name.as_bytes()).ok().and_then(|name| name.parse().ok());
         let ino = number.filter(|number| (100..110).contains(number)).ok_or(Errno::ENOENT)?;
         self.lookups.fetch_add(1, SeqCst);
         Ok(Found::Entry(Entry { lifetimes: Lifetimes::ZERO, ..Entry::new(Numbers::attr(ino), ()) }))
@@ -285,7 +306,12 @@ impl Handler for Numbers {
         self.forgotten.lock().unwrap().insert(inode.raw());
     }
 
-    fn getattr(&self, _: &Request, node: &Node<'_, ()>, _: Option<&()>) -> Result<(Attr, Duration), Errno> {
+    fn getattr(
+        &self,
+        _: &Request,
+        node: &Node<'_, ()>,
+        _: Option<&()>,
+    ) -> Result<(Attr, Duration), Errno> {
         Ok((Numbers::attr(node.inode().raw()), Duration::ZERO))
     }
 
@@ -293,7 +319,14 @@ impl Handler for Numbers {
         Ok(Opened::new(()))
     }
 
-    fn read(&self, _: &Request, node: &Node<'_, ()>, _: &(), offset: u64, buf: &mut [u8]) -> Result<usize, Errno> {
+    fn read(
+        &self,
+        _: &Request,
+        node: &Node<'_, ()>,
+        _: &(),
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize, Errno> {
         let content = node.inode().raw().to_string();
         let rest = content.as_bytes().get(offset as usize..).unwrap_or_default();
         buf[..rest.len()].copy_from_slice(rest);
@@ -304,7 +337,14 @@ impl Handler for Numbers {
         Ok(Opened::new(()))
     }
 
-    fn readdir(&self, _: &Request, _: &Node<'_, ()>, _: &(), offset: u64, sink: &mut DirSink<'_>) -> Result<(), Errno> {
+    fn readdir(
+        &self,
+        _: &Request,
+        _: &Node<'_, ()>,
+        _: &(),
+        offset: u64,
+        sink: &mut DirSink<'_>,
+    ) -> Result<(), Errno> {
         for ino in 100 + offset..110 {
             if sink.add(ino, FileType::Regular, ino.to_string().as_bytes(), ino - 99) == Fit::Full {
                 break;
