@@ -148,6 +148,19 @@ fn in_use_it_leaves_the_tree_and_serves_what_is_open() {
 }
 
 #[test]
+fn abort_ends_even_what_has_left_the_tree() {
+    let Some(at) = mountpoint() else { return };
+    let _shared = shared_process();
+    let mount = mounted(small(), &at);
+    let _watchdog = Watchdog::on(&mount);
+    let file = fs::File::open(at.join("file")).unwrap();
+    assert_eq!(mount.unmount().unwrap(), Unmounted::WhenIdle);
+    mount.unmounter().abort().unwrap();
+    mount.wait().unwrap();
+    assert!(io::read_to_string(&file).is_err());
+}
+
+#[test]
 fn abort_frees_who_waits_for_a_stuck_handler() {
     let Some(at) = mountpoint() else { return };
     let _shared = shared_process();

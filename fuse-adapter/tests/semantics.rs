@@ -213,6 +213,57 @@ fn renames_and_links_lead_to_the_right_file() {
     assert_eq!(fs::metadata(at.join("hard")).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
+/// Without leases the path of a request is outdated now and then by the time it is used.
+#[test]
+fn a_directory_renamed_to_and_fro_fails_nobody_below_it() {
+    let Some(at) = mountpoint() else { return };
+    let _shared = shared_process();
+    for identities in [false, true] {
+        let memory = Memory { lifetimes: Lifetimes::ZERO, identities, ..Memory::default() };
+        memory.put("a", FileType::Directory, b"");
+        memory.put("a/sub", FileType::Directory, b"");
+        memory.put("a/sub/file", FileType::Regular, b"content");
+        // Makes the time between a path and its use long.
+        memory.set_hook(|_, _| {
+            std::thread::yield_now();
+            Ok(())
+        });
+        let mount = mounted(memory, &at);
+        let _watchdog = Watchdog::on(&mount);
+        let sub = fs::File::open(at.join("a/sub")).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let (renames, reads) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        while !stop.load(SeqCst) {
+                            let flags = rustix::fs::OFlags::RDONLY;
+                            let file = rustix::fs::openat(&sub, "file", flags, 0.into()).unwrap();
+                            let mut text = String::new();
+                            fs::File::from(file).read_to_string(&mut text).unwrap();
+                            assert_eq!(text, "content");
+                            let flags = AtFlags::STATX_FORCE_SYNC | AtFlags::EMPTY_PATH;
+                            rustix::fs::statx(&sub, "", flags, rustix::fs::StatxFlags::BASIC_STATS)
+                                .unwrap();
+                            reads.fetch_add(1, SeqCst);
+                        }
+                    })
+                })
+                .collect();
+            let start = std::time::Instant::now();
+            while start.elapsed() < Duration::from_secs(1) {
+                fs::rename(at.join("a"), at.join("b")).unwrap();
+                fs::rename(at.join("b"), at.join("a")).unwrap();
+                renames.fetch_add(2, SeqCst);
+            }
+            stop.store(true, SeqCst);
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+        });
+        assert!(renames.load(SeqCst) > 100 && reads.load(SeqCst) > 100, "{renames:?} {reads:?}");
+    }
+}
+
 #[test]
 fn large_files_arrive_whole() {
     let Some(at) = mountpoint() else { return };

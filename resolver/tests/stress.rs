@@ -1,10 +1,12 @@
-//! Threads that do at random what a mount does, for `PINPATH_STRESS_SECONDS` (5 by default).
+//! Threads that do at random what a mount does, for `PINPATH_STRESS_SECONDS` (3 by default).
+//! `PINPATH_STRESS_SEED` chooses what they do.
 //!
 //! What is checked while they run is what no other thread can excuse: an id that this thread has
 //! counted, or holds a pin for, is not stale; a path under a lease stays as it is. At the end
 //! everything is forgotten, `validate` must be content, and only the root may be left.
 
-use pinpath::{Inode, Kind, Name, PathError, RenameMode, RequestPin, Resolver};
+use pinpath::{Inode, Kind, Name, NodeData, PathError, RenameMode, RequestPin, Resolver};
+use pinpath_testkit::Data;
 use pinpath_testkit::history::settle;
 use pinpath_testkit::watchdog::watch;
 use proptest::prelude::RngCore;
@@ -29,9 +31,21 @@ const MOST_COUNTED: usize = 40;
 fn time() -> Duration {
     let seconds = match std::env::var("PINPATH_STRESS_SECONDS") {
         Ok(seconds) => seconds.parse().expect("PINPATH_STRESS_SECONDS is a number"),
-        Err(_) => 5.0,
+        Err(_) => 3.0,
     };
     Duration::from_secs_f64(seconds)
+}
+
+/// What one thread's random choices come from.
+fn random(thread: usize) -> TestRng {
+    let seed: u64 = match std::env::var("PINPATH_STRESS_SEED") {
+        Ok(seed) => seed.parse().expect("PINPATH_STRESS_SEED is a number"),
+        Err(_) => 1,
+    };
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    bytes[8..].copy_from_slice(&(thread as u64 + 1).to_le_bytes());
+    TestRng::from_seed(RngAlgorithm::XorShift, &bytes)
 }
 
 /// A pin, and an id that was reachable when it was begun.
@@ -286,7 +300,7 @@ fn stress(changes: Changes) {
             let next_worker = senders[(number + 1) % THREADS].clone();
             let (resolver, directories) = (&resolver, &directories);
             scope.spawn(move || {
-                let random = TestRng::from_seed(RngAlgorithm::XorShift, &[number as u8 + 1; 16]);
+                let random = random(number);
                 let (counted, met) = (BTreeMap::new(), BTreeSet::new());
                 let mut worker = Worker {
                     resolver,
@@ -317,7 +331,7 @@ fn stress(changes: Changes) {
 
 /// Takes away the last things that keep a node, known hard links, and looks that nothing is left.
 /// They may be in directories that were themselves removed, so `met` tells where to look.
-fn wind_down(resolver: &Resolver, met: &BTreeSet<Inode>) {
+fn wind_down<D: NodeData>(resolver: &Resolver<D>, met: &BTreeSet<Inode>) {
     resolver.validate().expect("the table is sound");
     for directory in [Inode::ROOT].iter().chain(met) {
         for index in 0..NAMES.len() {
@@ -376,4 +390,114 @@ fn names_of_forgotten_nodes_against_reclamation() {
         scope.spawn(|| until_end(&|_| _ = resolver.reclaim()));
     });
     wind_down(&resolver, &BTreeSet::new());
+}
+
+/// One thread of the test below, and the ids that it has counted once for each time they stand here.
+struct Meeting<'r> {
+    resolver: &'r Resolver<Data>,
+    random: TestRng,
+    counted: Vec<Inode>,
+    met: BTreeSet<Inode>,
+}
+
+impl Meeting<'_> {
+    fn below(&mut self, end: usize) -> usize {
+        self.random.next_u32() as usize % end
+    }
+
+    fn some(&mut self) -> Inode {
+        let index = self.below(self.counted.len() + 2);
+        self.counted.get(index).copied().unwrap_or(Inode::ROOT)
+    }
+
+    fn place(&mut self) -> (Inode, &'static Name) {
+        (self.some(), name(self.below(NAMES.len())))
+    }
+
+    /// What is found under a name: any file of a few, whose kind goes with its identity or isn't
+    /// known.
+    fn meet(&mut self) {
+        let (parent, name) = self.place();
+        let identity = self.below(8);
+        let kind = [kind(identity), Kind::Unknown][self.below(4) / 3];
+        let identity = Some(identity as u8).filter(|_| self.below(8) > 0);
+        // Errors: no directory, or a directory known elsewhere, or one that would be below itself.
+        if let Ok(inode) = self.resolver.lookup(parent, name, kind, Data(identity)) {
+            self.counted.push(inode);
+            self.met.insert(inode);
+        }
+    }
+
+    fn forget(&mut self) {
+        if self.counted.is_empty() {
+            return;
+        }
+        let index = self.below(self.counted.len());
+        self.resolver.forget(self.counted.swap_remove(index), 1);
+    }
+
+    fn change(&mut self) {
+        let ((a, x), (b, y)) = (self.place(), self.place());
+        // Errors: no directory, or a cycle.
+        match self.below(4) {
+            0 => drop(self.resolver.unlink(a, x)),
+            1 => drop(self.resolver.exchange(a, x, b, y)),
+            _ => drop(self.resolver.rename(a, x, b, y)),
+        }
+    }
+
+    fn link(&mut self) {
+        let inode = self.some();
+        let (parent, name) = self.place();
+        if self.resolver.link(inode, parent, name).is_ok() {
+            self.counted.push(inode);
+        }
+    }
+
+    fn step(&mut self) {
+        match self.below(100) {
+            0..35 => self.meet(),
+            35..65 => self.forget(),
+            65..80 => self.change(),
+            80..85 => self.link(),
+            85..98 => {
+                let inode = self.some();
+                let path = self.resolver.path(inode);
+                assert_ne!(path, Err(PathError::Stale(inode)), "but it is counted");
+                drop(self.resolver.paths(inode));
+            }
+            98 => _ = self.resolver.prune(),
+            _ => _ = self.resolver.reclaim(),
+        }
+        if self.counted.len() > MOST_COUNTED {
+            self.forget();
+        }
+    }
+}
+
+/// The same few files are met under many names, while those are changed and their nodes go.
+#[test]
+fn identities_met_under_changing_names() {
+    let resolver: Resolver<Data> = Resolver::new(Data(None));
+    let end = Instant::now() + time();
+    let run = |number| {
+        let (counted, met) = (Vec::new(), BTreeSet::new());
+        let mut meeting = Meeting { resolver: &resolver, random: random(number), counted, met };
+        let mut done = 0;
+        while Instant::now() < end {
+            let _watched = watch("a round of meetings".to_owned());
+            (0..ROUND).for_each(|_| meeting.step());
+            done += ROUND;
+            meeting.met.retain(|inode| resolver.lookup_count(*inode).is_some());
+        }
+        resolver.forget_batch(meeting.counted.into_iter().map(|inode| (inode, 1)));
+        (done, meeting.met)
+    };
+    let results: Vec<(usize, BTreeSet<Inode>)> = std::thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || run(n))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("its panic")).collect()
+    });
+    println!("identities: {} operations", results.iter().map(|(done, _)| done).sum::<usize>());
+    wind_down(&resolver, &results.into_iter().flat_map(|(_, met)| met).collect());
 }

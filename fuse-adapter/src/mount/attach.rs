@@ -51,12 +51,10 @@ fn mount_directly(
     mode: u32,
     options: &MountOptions,
 ) -> Result<Option<OwnedFd>, MountError> {
-    let device = match OpenOptions::new().read(true).write(true).open("/dev/fuse") {
-        Ok(device) => clear_of_stdio(device).map_err(MountError::Device)?,
-        // fusermount3 may do what we may not.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
-        Err(error) => return Err(MountError::of_device(error)),
-    };
+    // Who may not open it can't mount by fusermount3 either, which opens it for its caller.
+    let device = OpenOptions::new().read(true).write(true).open("/dev/fuse");
+    let device = clear_of_stdio(device.map_err(MountError::of_device)?);
+    let device = device.map_err(MountError::Device)?;
     match call_mount(&device, directory, mode, options) {
         Ok(()) => Ok(Some(device)),
         Err(rustix::io::Errno::PERM) => Ok(None),

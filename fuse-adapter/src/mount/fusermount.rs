@@ -70,9 +70,10 @@ fn start(prepare: impl Fn(&mut Command) -> io::Result<()>) -> Result<Child, Moun
     for name in NAMES {
         let mut command = Command::new(name);
         prepare(&mut command).map_err(MountError::Connection)?;
-        match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(MountError::Connection(error)),
+        match command.spawn().map_err(|error| (error.kind(), error)) {
+            // "Permission denied" also says that a directory of PATH can't be searched.
+            Err((io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied, _)) => {}
+            Err((_, error)) => return Err(MountError::Connection(error)),
             Ok(child) => return Ok(child),
         }
     }

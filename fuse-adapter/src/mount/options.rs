@@ -53,7 +53,8 @@ pub struct MountOptions {
     /// The kernel doesn't ask for access times to be updated.
     pub no_atime: bool,
     /// Unmount when this process dies, even by a signal that can't be handled. Needs the program
-    /// `fusermount3`.
+    /// `fusermount3`, of which older versions can do it for who is not root only with
+    /// `allow_other`.
     pub auto_unmount: bool,
     /// More options, each as after `-o` of mount(8): `sync`, `dirsync`, `nodiratime`, `max_read=65536`, ...
     pub more: Vec<String>,

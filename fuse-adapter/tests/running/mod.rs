@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+pub(crate) mod mirrored;
 pub(crate) mod tree;
 
 /// The command under test.
@@ -154,8 +155,9 @@ pub(crate) fn can_mount(test: &str) -> bool {
 
 /// Is this program here?
 pub(crate) fn has_program(test: &str, program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    let found = std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    });
     if !found {
         skip(test, &format!("the program {program} is not installed"));
     }
@@ -320,9 +322,8 @@ pub(crate) fn mount_line(mountpoint: &Path) -> Option<(String, String, OsString)
         let dash = fields.iter().position(|field| *field == b"-")?;
         let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
         let at = unescape(fields.get(4)?);
-        (at == mountpoint.as_os_str()).then(|| {
-            (text(fields[5]), text(fields[dash + 1]), unescape(fields[dash + 2]))
-        })
+        (at == mountpoint.as_os_str())
+            .then(|| (text(fields[5]), text(fields[dash + 1]), unescape(fields[dash + 2])))
     });
     // The last one is seen, where several lie on each other.
     lines.next()
@@ -359,8 +360,8 @@ pub(crate) fn processes_with(text: &Path) -> Vec<Pid> {
         let text = text.as_os_str().as_bytes();
         line.windows(text.len()).any(|window| window == text)
     };
-    let numbers = std::fs::read_dir("/proc").expect("/proc").filter_map(|entry| {
-        entry.ok()?.file_name().to_str()?.parse::<i32>().ok()
-    });
+    let numbers = std::fs::read_dir("/proc")
+        .expect("/proc")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     numbers.filter(has_text).filter_map(Pid::from_raw).collect()
 }
