@@ -146,7 +146,9 @@ fn one_of_everything(given: &Path) {
         fs::write(root.join(format!("a/b/file{number}")), text).expect("a file");
     }
     fs::write(root.join("large"), vec![7; 3 << 20]).expect("a file");
-    for name in [&b"blank s"[..], b"new\nline", b"\xff\xfe not utf8", b"-dash", "\u{fc}ber".as_bytes()] {
+    for name in
+        [&b"blank s"[..], b"new\nline", b"\xff\xfe not utf8", b"-dash", "\u{fc}ber".as_bytes()]
+    {
         fs::write(root.join(std::ffi::OsStr::from_bytes(name)), name).expect("a file");
     }
     fs::write(root.join("x".repeat(255)), "long name").expect("a file");
@@ -155,7 +157,8 @@ fn one_of_everything(given: &Path) {
     fs::hard_link(root.join("a/b/file1"), root.join("second")).expect("a link");
     symlink("a/b/file1", root.join("to a file")).expect("a link");
     symlink("nowhere/at all", root.join("to nothing")).expect("a link");
-    for (name, mode) in [("secret", 0o600), ("setuid", 0o4755), ("setgid", 0o2755), ("none", 0o000)] {
+    for (name, mode) in [("secret", 0o600), ("setuid", 0o4755), ("setgid", 0o2755), ("none", 0o000)]
+    {
         fs::write(root.join(name), name).expect("a file");
         fs::set_permissions(root.join(name), fs::Permissions::from_mode(mode)).expect("a mode");
     }
@@ -164,19 +167,19 @@ fn one_of_everything(given: &Path) {
     std::os::unix::fs::lchown(root.join("to nothing"), Some(12), Some(34)).expect("an owner");
     let mode = Mode::from_raw_mode(0o640);
     mknodat(CWD, root.join("fifo"), FileType::Fifo, mode, 0).expect("a fifo");
-    mknodat(CWD, root.join("null"), FileType::CharacterDevice, mode, makedev(1, 3)).expect("a device");
-    setxattr(root.join("secret"), "user.colour", b"\x00green\xff", XattrFlags::empty()).expect("an attribute");
+    mknodat(CWD, root.join("null"), FileType::CharacterDevice, mode, makedev(1, 3))
+        .expect("a device");
+    setxattr(root.join("secret"), "user.colour", b"\x00green\xff", XattrFlags::empty())
+        .expect("an attribute");
     setxattr(root.join("a"), "user.of a folder", b"", XattrFlags::empty()).expect("an attribute");
     let place = Workplace { folder: root, given };
-    place.sh(
-        "setfacl -m u:4321:rw,g:100:r second
+    place.sh("setfacl -m u:4321:rw,g:100:r second
          setfacl -d -m u:4321:rwx a/b/c
          touch -d '1965-03-04 05:06:07.123456789' 'to a file' a/b/file2
          touch -h -d '2001-02-03 04:05:06.5' 'to nothing' 'to a file'
          touch -d '2011-12-13 14:15:16.987654321' null fifo
          touch -d '2100-01-01' a/b/file3
-         find . -depth -type d -exec touch -d '2020-02-02 02:02:02.2' {} +",
-    );
+         find . -depth -type d -exec touch -d '2020-02-02 02:02:02.2' {} +");
 }
 
 #[test]
@@ -212,7 +215,11 @@ fn tar() {
     same_in_both("tar", &["tar", "setfacl"], prepare, |place| {
         place.sh("mkdir out && tar --xattrs --xattrs-include='*' --acls --same-owner -xpf $GIVEN/archive.tar -C out");
         let sum = place.sh(&format!("{TAR} -C out . | sha256sum"));
-        assert_eq!(sum, fs::read_to_string(place.given.join("sum")).expect("a sum"), "the archive of what was unpacked differs");
+        assert_eq!(
+            sum,
+            fs::read_to_string(place.given.join("sum")).expect("a sum"),
+            "the archive of what was unpacked differs"
+        );
         sum
     });
 }
@@ -224,7 +231,10 @@ fn small_crate(given: &Path) {
         fs::create_dir_all(root.join(folder)).expect("a folder");
     }
     let files = [
-        ("Cargo.toml", "[package]\nname = \"small\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[workspace]\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"small\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[workspace]\n",
+        ),
         (
             "src/lib.rs",
             "/// ```\n/// assert_eq!(small::twice(2), 4);\n/// ```\npub fn twice(n: u32) -> u32 { 2 * n }\n\
@@ -281,20 +291,30 @@ fn sqlite(place: &Workplace<'_>, journal: &str) -> String {
 
 #[test]
 fn sqlite_with_a_rollback_journal() {
-    same_in_both("sqlite_with_a_rollback_journal", &["sqlite3"], |_| {}, |place| {
-        let answers = sqlite(place, "delete");
-        assert!(answers.contains("ok\none|150|11325\ntwo|150|11325\n"), "{answers}");
-        answers
-    });
+    same_in_both(
+        "sqlite_with_a_rollback_journal",
+        &["sqlite3"],
+        |_| {},
+        |place| {
+            let answers = sqlite(place, "delete");
+            assert!(answers.contains("ok\none|150|11325\ntwo|150|11325\n"), "{answers}");
+            answers
+        },
+    );
 }
 
 #[test]
 fn sqlite_with_wal() {
-    same_in_both("sqlite_with_wal", &["sqlite3"], |_| {}, |place| {
-        let answers = sqlite(place, "wal");
-        assert!(answers.starts_with("wal\nok\none|150|11325\ntwo|150|11325\n"), "{answers}");
-        answers
-    });
+    same_in_both(
+        "sqlite_with_wal",
+        &["sqlite3"],
+        |_| {},
+        |place| {
+            let answers = sqlite(place, "wal");
+            assert!(answers.starts_with("wal\nok\none|150|11325\ntwo|150|11325\n"), "{answers}");
+            answers
+        },
+    );
 }
 
 /// Everyday tools, and what they leave behind.
@@ -326,7 +346,13 @@ fn trees_that_differ_are_told_apart() {
     run(Command::new("cp").arg("-a").arg(places.source()).arg(&other), SOON).expect_success();
     assert_equal(&places.source(), &other);
     fs::write(other.join("hello"), "hallo\n").expect("a file");
-    let time = fs::metadata(places.source().join("hello")).and_then(|found| found.modified()).expect("a time");
-    fs::File::options().write(true).open(other.join("hello")).and_then(|file| file.set_modified(time)).expect("a time");
+    let time = fs::metadata(places.source().join("hello"))
+        .and_then(|found| found.modified())
+        .expect("a time");
+    fs::File::options()
+        .write(true)
+        .open(other.join("hello"))
+        .and_then(|file| file.set_modified(time))
+        .expect("a time");
     assert_ne!(running::tree::tree(&places.source()), running::tree::tree(&other));
 }

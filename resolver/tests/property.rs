@@ -1,11 +1,11 @@
 //! Random operations on one thread, against the oracle (`pinpath-testkit`).
 //!
 //! `PROPTEST_CASES` sets how many sequences each test runs. A failure is shrunk and printed as the
-//! calls that lead to it; what was found this way stays below, in `regressions`.
+//! calls that lead to it; what was found this way stays in `regressions.rs`.
 
 use pinpath_testkit::harness::{Look, Pace, run};
 use pinpath_testkit::op::Op;
-use pinpath_testkit::strategy::operations;
+use pinpath_testkit::strategy::{operations, operations_under_pins};
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 
@@ -18,9 +18,9 @@ fn root() -> impl Strategy<Value = Option<u8>> {
     prop_oneof![3 => Just(None), 1 => Just(Some(0))]
 }
 
-fn explore(most: usize, pace: Pace, look: Look) {
+fn explore(operations: impl Strategy<Value = Vec<Op>>, pace: Pace, look: Look) {
     let mut runner = TestRunner::new(config());
-    let result = runner.run(&(operations(most), root()), |(ops, root)| {
+    let result = runner.run(&(operations, root()), |(ops, root)| {
         run(&ops, root, pace, look).map_err(TestCaseError::fail)
     });
     match result {
@@ -47,20 +47,25 @@ fn smallest(mut ops: Vec<Op>, fails: impl Fn(&[Op]) -> Option<String>) -> (Vec<O
 
 #[test]
 fn settled_and_looking_at_everything() {
-    explore(60, Pace::Settled, Look::Everything);
+    explore(operations(60), Pace::Settled, Look::Everything);
 }
 
 #[test]
 fn settled_and_comparing_answers() {
-    explore(120, Pace::Settled, Look::Answers);
+    explore(operations(120), Pace::Settled, Look::Answers);
 }
 
 #[test]
 fn free_and_looking_at_everything() {
-    explore(60, Pace::Free, Look::Everything);
+    explore(operations(60), Pace::Free, Look::Everything);
 }
 
 #[test]
 fn free_and_comparing_answers() {
-    explore(120, Pace::Free, Look::Answers);
+    explore(operations(120), Pace::Free, Look::Answers);
+}
+
+#[test]
+fn settled_under_pins() {
+    explore(operations_under_pins(60), Pace::Settled, Look::Answers);
 }

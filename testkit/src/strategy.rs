@@ -40,6 +40,30 @@ pub fn operation() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// Operations on few nodes, which are forgotten and found again while pins come and go.
+pub fn operations_under_pins(most: usize) -> impl Strategy<Value = Vec<Op>> {
+    let few = || {
+        let anywhere = (0_u8..3, 0_u8..2);
+        prop_oneof![
+            3 => any::<u8>().prop_map(PlacePick::Taken),
+            1 => anywhere.prop_map(|(d, n)| PlacePick::Any(DirectoryPick(d), NamePick(n))),
+        ]
+    };
+    let listing = (directory(), vec((name(), kind(), identity()), 1..3), any::<bool>());
+    let operation = prop_oneof![
+        6 => (few(), kind(), identity()).prop_map(|(at, k, i)| Op::Lookup(at, k, i)),
+        4 => few().prop_map(Op::Peek),
+        2 => listing.prop_map(|(parent, entries, counted)| Op::List { parent, entries, counted }),
+        8 => node().prop_map(|node| Op::Forget(node, CountPick::All)),
+        1 => few().prop_map(Op::Unlink),
+        1 => (few(), few()).prop_map(|(from, to)| Op::Rename(from, to)),
+        5 => Just(Op::Pin),
+        5 => any::<u8>().prop_map(Op::Unpin),
+        1 => Just(Op::Reclaim),
+    ];
+    vec(operation, 1..=most)
+}
+
 /// Operations that make the tree in which a concurrent history happens.
 pub fn setup() -> impl Strategy<Value = Vec<Op>> {
     let lookup = (fresh_or_taken(), kind(), identity());

@@ -6,12 +6,12 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::process::{Gid, Uid};
 
+use super::Mirror;
 use super::files::MirrorFile;
 use super::identity::{Identity, MirrorNode};
 use super::kept::Kept;
 use super::reach::Reached;
-use super::stat::{Stat, timestamp};
-use super::Mirror;
+use super::stat::Stat;
 use crate::attr::{Attr, FileType, Timestamp};
 use crate::errno::Errno;
 use crate::handler::{Entry, SetAttr, SetTime, StatFs};
@@ -22,19 +22,19 @@ type Result<T> = std::result::Result<T, Errno>;
 impl Mirror {
     pub(super) fn attr(&self, stat: &Stat) -> Result<Attr> {
         Ok(Attr {
-            ino: self.source.ino(stat.device(), stat.ino()),
+            ino: self.source.ino(stat.device, stat.ino),
             file_type: stat.file_type()?,
-            perm: (stat.mode() & 0o7777) as u16,
-            size: stat.0.stx_size,
-            blocks: stat.0.stx_blocks,
-            atime: timestamp(stat.0.stx_atime),
-            mtime: timestamp(stat.0.stx_mtime),
-            ctime: timestamp(stat.0.stx_ctime),
-            nlink: stat.0.stx_nlink,
-            uid: stat.0.stx_uid,
-            gid: stat.0.stx_gid,
-            rdev: stat.rdev(),
-            blksize: stat.0.stx_blksize,
+            perm: (stat.mode & 0o7777) as u16,
+            size: stat.size,
+            blocks: stat.blocks,
+            atime: stat.atime,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
+            nlink: stat.nlink,
+            uid: stat.uid,
+            gid: stat.gid,
+            rdev: stat.rdev,
+            blksize: stat.blksize,
         })
     }
 
@@ -176,11 +176,17 @@ pub(super) fn change_mode(reached: &Reached<'_>, perm: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(perm & 0o7777);
     match reached.open_fd() {
         Some(fd) => Ok(rustix::fs::fchmod(fd, mode)?),
-        None => Ok(rustix::fs::chmodat(CWD, reached.proc_path().as_c_str(), mode, AtFlags::empty())?),
+        None => {
+            Ok(rustix::fs::chmodat(CWD, reached.proc_path().as_c_str(), mode, AtFlags::empty())?)
+        }
     }
 }
 
-fn change_times(reached: &Reached<'_>, atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<()> {
+fn change_times(
+    reached: &Reached<'_>,
+    atime: Option<SetTime>,
+    mtime: Option<SetTime>,
+) -> Result<()> {
     let times = Timestamps { last_access: time(atime), last_modification: time(mtime) };
     Ok(rustix::fs::utimensat(reached.as_fd(), c"", &times, AtFlags::EMPTY_PATH)?)
 }

@@ -96,7 +96,10 @@ impl Mirror {
         let wanted = OFlags::from_bits_retain(flags as u32);
         let dir = self.reach(parent)?;
         // Always a new file: what stands there already may be anything, and is opened with care.
-        let how = self.backing_flags(wanted - OFlags::TRUNC) | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let how = self.backing_flags(wanted - OFlags::TRUNC)
+            | OFlags::CREATE
+            | OFlags::EXCL
+            | OFlags::CLOEXEC;
         let made = {
             let acting = ActingAs::caller(req, umask);
             rustix::fs::openat(dir.as_fd(), name.as_bytes(), how, acting.mode(mode))
@@ -128,7 +131,7 @@ impl Mirror {
         if stat.file_type()? != FileType::Regular {
             return Err(Errno::ESTALE);
         }
-        let reached = Reached::AsItIs(fd, Box::new(stat));
+        let reached = Reached::AsItIs(fd, stat);
         let opened = self.open_reached(req, &reached, wanted)?;
         let now = self.source.stat(opened.file.as_fd())?;
         Ok((self.entry(&now)?, opened))

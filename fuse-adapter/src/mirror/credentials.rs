@@ -60,7 +60,11 @@ impl ActingAs {
         if needed {
             take(req.uid, req.gid, own.capabilities);
         }
-        ActingAs { changed_from: needed.then_some(own), masked, _this_thread: std::marker::PhantomData }
+        ActingAs {
+            changed_from: needed.then_some(own),
+            masked,
+            _this_thread: std::marker::PhantomData,
+        }
     }
 
     /// The permission bits to ask the source for.

@@ -49,7 +49,8 @@ impl MirrorDir {
 impl Mirror {
     pub(super) fn open_directory(&self, node: &Node<'_, MirrorNode>) -> Result<Opened<MirrorDir>> {
         let always = self.options.cache == Cache::Always;
-        let options = OpenOptions { keep_cache: always, cache_dir: always, ..OpenOptions::default() };
+        let options =
+            OpenOptions { keep_cache: always, cache_dir: always, ..OpenOptions::default() };
         let reached = match self.reach(node) {
             Err(Errno::EXDEV) => {
                 let identity = self.source.own_mount_identity();
@@ -120,7 +121,9 @@ impl Mirror {
         mut take: impl FnMut(&At<'_>, Dirent<'_>) -> Result<Fit>,
     ) -> Result<()> {
         let (registered, identity, is_root, stream) = match &dir.0 {
-            Opendir::Source { registered, identity, is_root, stream } => (registered, identity, *is_root, stream),
+            Opendir::Source { registered, identity, is_root, stream } => {
+                (registered, identity, *is_root, stream)
+            }
             Opendir::OwnMount(identity) => return self.each_dot(identity, offset, take),
         };
         let at = At { fd: registered.as_fd(), device: identity.device };
@@ -154,9 +157,12 @@ impl Mirror {
         mut take: impl FnMut(&At<'_>, Dirent<'_>) -> Result<Fit>,
     ) -> Result<()> {
         let at = At { fd: self.source.root(), device: identity.device };
-        for (index, name) in [&b"."[..], b".."].into_iter().enumerate().skip(offset.try_into().unwrap_or(2)) {
+        for (index, name) in
+            [&b"."[..], b".."].into_iter().enumerate().skip(offset.try_into().unwrap_or(2))
+        {
             let next = index as u64 + 1;
-            let dirent = Dirent { ino: identity.ino, file_type: Some(FileType::Directory), name, next };
+            let dirent =
+                Dirent { ino: identity.ino, file_type: Some(FileType::Directory), name, next };
             if take(&at, dirent)? == Fit::Full {
                 break;
             }

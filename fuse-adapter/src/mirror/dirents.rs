@@ -69,7 +69,8 @@ impl Dirents {
 
     /// Goes past the entry that was looked at.
     pub(super) fn advance(&mut self) -> Result<()> {
-        let (next, length) = parse(&self.portion[self.taken..]).map(|(dirent, length)| (dirent.next, length))?;
+        let (next, length) =
+            parse(&self.portion[self.taken..]).map(|(dirent, length)| (dirent.next, length))?;
         self.offset = next;
         self.taken += length;
         Ok(())
@@ -87,7 +88,9 @@ fn read_portion(dir: BorrowedFd<'_>, portion: &mut Vec<u8>) -> Result<()> {
     portion.reserve_exact(PORTION);
     let room = portion.spare_capacity_mut();
     // SAFETY: the kernel writes at most `room.len()` bytes to `room`.
-    let read = unsafe { libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), room.as_mut_ptr(), room.len()) };
+    let read = unsafe {
+        libc::syscall(libc::SYS_getdents64, dir.as_raw_fd(), room.as_mut_ptr(), room.len())
+    };
     let Ok(read) = usize::try_from(read) else {
         return Err(std::io::Error::last_os_error().into());
     };
@@ -102,10 +105,17 @@ fn read_portion(dir: BorrowedFd<'_>, portion: &mut Vec<u8>) -> Result<()> {
 /// `EIO` if it isn't whole, which no kernel does.
 fn parse(records: &[u8]) -> Result<(Dirent<'_>, usize)> {
     let number = |at: usize| records.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes);
-    let head = || Some((number(0)?, number(8)?, records.get(16..18)?.try_into().ok().map(u16::from_ne_bytes)?));
+    let head = || {
+        Some((
+            number(0)?,
+            number(8)?,
+            records.get(16..18)?.try_into().ok().map(u16::from_ne_bytes)?,
+        ))
+    };
     let (ino, next, length) = head().ok_or(Errno::EIO)?;
     let record = records.get(..usize::from(length)).ok_or(Errno::EIO)?;
-    let (file_type, name) = (record.get(HEAD - 1).ok_or(Errno::EIO)?, record.get(HEAD..).ok_or(Errno::EIO)?);
+    let (file_type, name) =
+        (record.get(HEAD - 1).ok_or(Errno::EIO)?, record.get(HEAD..).ok_or(Errno::EIO)?);
     // Padded with NULs.
     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
     // The types of directory entries are those of modes, 12 bits lower.
@@ -133,7 +143,8 @@ mod tests {
     #[test]
     fn every_entry_once_and_any_offset_again() {
         let temp = tempfile::tempdir().unwrap();
-        let expected: BTreeSet<Vec<u8>> = (0..3000).map(|n| format!("file-{n}").into_bytes()).collect();
+        let expected: BTreeSet<Vec<u8>> =
+            (0..3000).map(|n| format!("file-{n}").into_bytes()).collect();
         for name in &expected {
             File::create(temp.path().join(std::str::from_utf8(name).unwrap())).unwrap();
         }

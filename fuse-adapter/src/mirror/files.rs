@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::ReadWriteFlags;
 
+use super::Mirror;
 use super::attributes::change_mode;
 use super::identity::{Identity, MirrorNode};
 use super::open_files::{Descriptor, Registered};
 use super::reach::Reached;
 use super::stat::Stat;
-use super::Mirror;
 use crate::attr::FileType;
 use crate::errno::Errno;
 use crate::handler::{OpenOptions, Opened, Request};
@@ -27,8 +27,11 @@ type Result<T> = std::result::Result<T, Errno>;
 ///   writes pass the page cache of the source, which is as direct as the mount can see;
 /// - `O_APPEND`: see [`MirrorFile::append`];
 /// - `O_NONBLOCK`, `O_NOCTTY`, `O_NOFOLLOW`, `O_DIRECTORY`: only regular files are opened.
-const PASSED_ON: OFlags =
-    OFlags::RWMODE.union(OFlags::TRUNC).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
+const PASSED_ON: OFlags = OFlags::RWMODE
+    .union(OFlags::TRUNC)
+    .union(OFlags::SYNC)
+    .union(OFlags::DSYNC)
+    .union(OFlags::NOATIME);
 
 /// An open file of a mirror.
 #[derive(Debug)]
@@ -53,7 +56,12 @@ impl AsFd for MirrorFile {
 }
 
 impl Mirror {
-    pub(super) fn open_node(&self, req: &Request, node: &Node<'_, MirrorNode>, flags: i32) -> Result<Opened<MirrorFile>> {
+    pub(super) fn open_node(
+        &self,
+        req: &Request,
+        node: &Node<'_, MirrorNode>,
+        flags: i32,
+    ) -> Result<Opened<MirrorFile>> {
         let wanted = OFlags::from_bits_retain(flags as u32);
         if writes(wanted) {
             self.check_writable()?;
@@ -62,7 +70,12 @@ impl Mirror {
     }
 
     /// Opens what was reached, which must be a regular file: the kernel opens all others itself.
-    pub(super) fn open_reached(&self, req: &Request, reached: &Reached<'_>, wanted: OFlags) -> Result<Opened<MirrorFile>> {
+    pub(super) fn open_reached(
+        &self,
+        req: &Request,
+        reached: &Reached<'_>,
+        wanted: OFlags,
+    ) -> Result<Opened<MirrorFile>> {
         let stat = reached.stat(&self.source)?;
         match stat.file_type()? {
             FileType::Regular => {}
@@ -83,7 +96,9 @@ impl Mirror {
     fn open_again(&self, reached: &Reached<'_>, wanted: OFlags) -> Result<OwnedFd> {
         let flags = self.backing_flags(wanted);
         let path = reached.proc_path();
-        let open = |flags| rustix::fs::openat(CWD, path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty());
+        let open = |flags| {
+            rustix::fs::openat(CWD, path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty())
+        };
         match open(flags) {
             Err(rustix::io::Errno::ACCESS) if flags & OFlags::RWMODE != wanted & OFlags::RWMODE => {
                 Ok(open(wanted & PASSED_ON)?)
@@ -101,7 +116,12 @@ impl Mirror {
         flags
     }
 
-    pub(super) fn opened(&self, identity: Identity, fd: OwnedFd, wanted: OFlags) -> Opened<MirrorFile> {
+    pub(super) fn opened(
+        &self,
+        identity: Identity,
+        fd: OwnedFd,
+        wanted: OFlags,
+    ) -> Opened<MirrorFile> {
         let registered = self.open_files.register(identity, fd);
         let file = MirrorFile { registered, append: wanted.contains(OFlags::APPEND) };
         let options = OpenOptions {
@@ -121,8 +141,8 @@ pub(super) fn writes(wanted: OFlags) -> bool {
 /// kernel does it by a request of its own, but not where `O_TRUNC` travels with the open, and the
 /// source doesn't know that the caller isn't the mirror.
 fn clear_privileges(req: &Request, reached: &Reached<'_>, stat: &Stat) -> Result<()> {
-    let kept = without_privileges(stat.mode());
-    if req.uid == 0 || kept == stat.mode() {
+    let kept = without_privileges(stat.mode);
+    if req.uid == 0 || kept == stat.mode {
         return Ok(());
     }
     change_mode(reached, kept)
@@ -166,7 +186,12 @@ pub(super) fn write(file: &MirrorFile, offset: u64, data: &[u8], cached: bool) -
     Ok(done)
 }
 
-fn write_some(file: &MirrorFile, offset: u64, data: &[u8], append: bool) -> rustix::io::Result<usize> {
+fn write_some(
+    file: &MirrorFile,
+    offset: u64,
+    data: &[u8],
+    append: bool,
+) -> rustix::io::Result<usize> {
     if append {
         let flags = ReadWriteFlags::APPEND;
         return rustix::io::pwritev2(file, &[IoSlice::new(data)], offset, flags);
@@ -208,7 +233,13 @@ pub(super) fn seek(file: &MirrorFile, offset: i64, whence: i32) -> Result<i64> {
     i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
 }
 
-pub(super) fn copy_range(from: &MirrorFile, at: u64, to: &MirrorFile, to_at: u64, length: u64) -> Result<usize> {
+pub(super) fn copy_range(
+    from: &MirrorFile,
+    at: u64,
+    to: &MirrorFile,
+    to_at: u64,
+    length: u64,
+) -> Result<usize> {
     // More than fits into a reply is never copied in one go.
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(0x7fff_f000);
     let (mut at, mut to_at) = (at, to_at);

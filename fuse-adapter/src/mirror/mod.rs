@@ -56,7 +56,9 @@ pub use options::{Cache, MirrorOptions};
 
 use crate::attr::Attr;
 use crate::errno::Errno;
-use crate::handler::{CopyEnd, Entry, Found, Handler, Opened, RenameFlags, Request, SetAttr, StatFs};
+use crate::handler::{
+    CopyEnd, Entry, Found, Handler, Opened, RenameFlags, Request, SetAttr, StatFs,
+};
 use crate::listing::{DirPlusSink, DirSink};
 use crate::negotiation::Negotiation;
 use crate::node::Node;
@@ -163,13 +165,20 @@ impl Handler for Mirror {
         Ok(())
     }
 
-    fn lookup(&self, _req: &Request, parent: &MirrorRef<'_>, name: &Name) -> Result<Found<MirrorNode>> {
+    fn lookup(
+        &self,
+        _req: &Request,
+        parent: &MirrorRef<'_>,
+        name: &Name,
+    ) -> Result<Found<MirrorNode>> {
         self.look_up(parent, name)
     }
 
     fn still_there(&self, node: &MirrorRef<'_>) -> bool {
         let identity = node.with_data(MirrorNode::identity);
-        let there = |path: &Path| identity.is_ok_and(|identity| self.source.stat_path(path, &identity).is_ok());
+        let there = |path: &Path| {
+            identity.is_ok_and(|identity| self.source.stat_path(path, &identity).is_ok())
+        };
         node.path().is_ok_and(|path| there(&path))
     }
 
@@ -177,11 +186,21 @@ impl Handler for Mirror {
         data.seen_twice()
     }
 
-    fn getattr(&self, _req: &Request, node: &MirrorRef<'_>, file: Option<&MirrorFile>) -> Result<(Attr, Duration)> {
+    fn getattr(
+        &self,
+        _req: &Request,
+        node: &MirrorRef<'_>,
+        file: Option<&MirrorFile>,
+    ) -> Result<(Attr, Duration)> {
         self.get_attributes(node, file)
     }
 
-    fn setattr(&self, _req: &Request, node: &MirrorRef<'_>, set: &SetAttr<'_, MirrorFile>) -> Result<(Attr, Duration)> {
+    fn setattr(
+        &self,
+        _req: &Request,
+        node: &MirrorRef<'_>,
+        set: &SetAttr<'_, MirrorFile>,
+    ) -> Result<(Attr, Duration)> {
         self.set_attributes(node, set)
     }
 
@@ -189,11 +208,26 @@ impl Handler for Mirror {
         self.link_target(node)
     }
 
-    fn mknod(&self, req: &Request, parent: &MirrorRef<'_>, name: &Name, mode: u32, umask: u32, rdev: u32) -> Result<Entry<MirrorNode>> {
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: &MirrorRef<'_>,
+        name: &Name,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+    ) -> Result<Entry<MirrorNode>> {
         self.make_node(req, parent, name, mode, umask, rdev)
     }
 
-    fn mkdir(&self, req: &Request, parent: &MirrorRef<'_>, name: &Name, mode: u32, umask: u32) -> Result<Entry<MirrorNode>> {
+    fn mkdir(
+        &self,
+        req: &Request,
+        parent: &MirrorRef<'_>,
+        name: &Name,
+        mode: u32,
+        umask: u32,
+    ) -> Result<Entry<MirrorNode>> {
         self.make_directory(req, parent, name, mode, umask)
     }
 
@@ -205,7 +239,13 @@ impl Handler for Mirror {
         self.remove(parent, name, AtFlags::REMOVEDIR)
     }
 
-    fn symlink(&self, req: &Request, parent: &MirrorRef<'_>, name: &Name, target: &OsStr) -> Result<Entry<MirrorNode>> {
+    fn symlink(
+        &self,
+        req: &Request,
+        parent: &MirrorRef<'_>,
+        name: &Name,
+        target: &OsStr,
+    ) -> Result<Entry<MirrorNode>> {
         self.make_symlink(req, parent, name, target)
     }
 
@@ -221,7 +261,13 @@ impl Handler for Mirror {
         self.move_name(parent, name, newparent, newname, flags)
     }
 
-    fn link(&self, _req: &Request, node: &MirrorRef<'_>, newparent: &MirrorRef<'_>, newname: &Name) -> Result<Entry<MirrorNode>> {
+    fn link(
+        &self,
+        _req: &Request,
+        node: &MirrorRef<'_>,
+        newparent: &MirrorRef<'_>,
+        newname: &Name,
+    ) -> Result<Entry<MirrorNode>> {
         self.add_name(node, newparent, newname)
     }
 
@@ -241,35 +287,87 @@ impl Handler for Mirror {
         self.make_file(req, parent, name, mode, umask, flags)
     }
 
-    fn read(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, offset: u64, buf: &mut [u8]) -> Result<usize> {
+    fn read(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         files::read(file, offset, buf)
     }
 
-    fn write(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, offset: u64, data: &[u8], cached: bool) -> Result<usize> {
+    fn write(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        offset: u64,
+        data: &[u8],
+        cached: bool,
+    ) -> Result<usize> {
         files::write(file, offset, data, cached)
     }
 
-    fn flush(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, _lock_owner: u64) -> Result<()> {
+    fn flush(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        _lock_owner: u64,
+    ) -> Result<()> {
         files::flush(file)
     }
 
-    fn fsync(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, data_only: bool) -> Result<()> {
+    fn fsync(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        data_only: bool,
+    ) -> Result<()> {
         files::sync(file, data_only)
     }
 
-    fn opendir(&self, _req: &Request, node: &MirrorRef<'_>, _flags: i32) -> Result<Opened<MirrorDir>> {
+    fn opendir(
+        &self,
+        _req: &Request,
+        node: &MirrorRef<'_>,
+        _flags: i32,
+    ) -> Result<Opened<MirrorDir>> {
         self.open_directory(node)
     }
 
-    fn readdir(&self, _req: &Request, _node: &MirrorRef<'_>, dir: &MirrorDir, offset: u64, sink: &mut DirSink<'_>) -> Result<()> {
+    fn readdir(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        dir: &MirrorDir,
+        offset: u64,
+        sink: &mut DirSink<'_>,
+    ) -> Result<()> {
         self.list(dir, offset, sink)
     }
 
-    fn readdirplus(&self, _req: &Request, _node: &MirrorRef<'_>, dir: &MirrorDir, offset: u64, sink: &mut DirPlusSink<'_, MirrorNode>) -> Result<()> {
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        dir: &MirrorDir,
+        offset: u64,
+        sink: &mut DirPlusSink<'_, MirrorNode>,
+    ) -> Result<()> {
         self.list_plus(dir, offset, sink)
     }
 
-    fn fsyncdir(&self, _req: &Request, _node: &MirrorRef<'_>, dir: &MirrorDir, data_only: bool) -> Result<()> {
+    fn fsyncdir(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        dir: &MirrorDir,
+        data_only: bool,
+    ) -> Result<()> {
         dir.fd().map_or(Ok(()), |fd| files::sync(fd, data_only))
     }
 
@@ -277,11 +375,24 @@ impl Handler for Mirror {
         self.sizes(node)
     }
 
-    fn setxattr(&self, req: &Request, node: &MirrorRef<'_>, name: &OsStr, value: &[u8], flags: i32) -> Result<()> {
+    fn setxattr(
+        &self,
+        req: &Request,
+        node: &MirrorRef<'_>,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
         self.set_xattr(req, node, name, value, flags)
     }
 
-    fn getxattr(&self, _req: &Request, node: &MirrorRef<'_>, name: &OsStr, buf: &mut [u8]) -> Result<usize> {
+    fn getxattr(
+        &self,
+        _req: &Request,
+        node: &MirrorRef<'_>,
+        name: &OsStr,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         self.get_xattr(node, name, buf)
     }
 
@@ -304,15 +415,36 @@ impl Handler for Mirror {
         Ok(rustix::fs::accessat(CWD, reached.proc_path().as_c_str(), access, AtFlags::EACCESS)?)
     }
 
-    fn fallocate(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, offset: u64, length: u64, mode: i32) -> Result<()> {
+    fn fallocate(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        offset: u64,
+        length: u64,
+        mode: i32,
+    ) -> Result<()> {
         files::allocate(file, offset, length, mode)
     }
 
-    fn lseek(&self, _req: &Request, _node: &MirrorRef<'_>, file: &MirrorFile, offset: i64, whence: i32) -> Result<i64> {
+    fn lseek(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        offset: i64,
+        whence: i32,
+    ) -> Result<i64> {
         files::seek(file, offset, whence)
     }
 
-    fn copy_file_range(&self, _req: &Request, from: CopyEnd<'_, Self>, to: CopyEnd<'_, Self>, length: u64) -> Result<usize> {
+    fn copy_file_range(
+        &self,
+        _req: &Request,
+        from: CopyEnd<'_, Self>,
+        to: CopyEnd<'_, Self>,
+        length: u64,
+    ) -> Result<usize> {
         files::copy_range(from.file, from.offset, to.file, to.offset, length)
     }
 }

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use super::Mirror;
 use super::identity::MirrorNode;
 use super::source::Seen;
+use crate::attr::FileType;
 use crate::errno::Errno;
 use crate::handler::{Entry, Found, RenameFlags};
 use crate::node::Node;
@@ -17,7 +18,11 @@ use crate::node::Node;
 type Result<T> = std::result::Result<T, Errno>;
 
 impl Mirror {
-    pub(super) fn look_up(&self, parent: &Node<'_, MirrorNode>, name: &Name) -> Result<Found<MirrorNode>> {
+    pub(super) fn look_up(
+        &self,
+        parent: &Node<'_, MirrorNode>,
+        name: &Name,
+    ) -> Result<Found<MirrorNode>> {
         let dir = match self.reach(parent) {
             // The mirror's own mount shows as an empty directory.
             Err(Errno::EXDEV) => return Err(Errno::ENOENT),
@@ -47,7 +52,12 @@ impl Mirror {
         Ok(seen)
     }
 
-    pub(super) fn remove(&self, parent: &Node<'_, MirrorNode>, name: &Name, flags: AtFlags) -> Result<()> {
+    pub(super) fn remove(
+        &self,
+        parent: &Node<'_, MirrorNode>,
+        name: &Name,
+        flags: AtFlags,
+    ) -> Result<()> {
         self.check_writable()?;
         let dir = self.reach(parent)?;
         self.losing(parent, name, dir.as_fd(), || {
@@ -66,10 +76,20 @@ impl Mirror {
         self.check_writable()?;
         let from = self.reach(parent)?;
         let to = self.reach(newparent)?;
-        self.losing(newparent, newname, to.as_fd(), || {
+        let work = || {
             let (name, newname) = (name.as_bytes(), newname.as_bytes());
-            Ok(rustix::fs::renameat_with(from.as_fd(), name, to.as_fd(), newname, rename_flags(flags))?)
-        })
+            Ok(rustix::fs::renameat_with(
+                from.as_fd(),
+                name,
+                to.as_fd(),
+                newname,
+                rename_flags(flags),
+            )?)
+        };
+        if flags.exchange || flags.no_replace {
+            return work();
+        }
+        self.losing(newparent, newname, to.as_fd(), work)
     }
 
     /// Does something by which what is under the name may lose its last name. Where that can be in
@@ -81,27 +101,32 @@ impl Mirror {
         dir: BorrowedFd<'_>,
         work: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let lost = parent.child(name)?.filter(|node| {
+        let known = parent.child(name)?;
+        let wanted = |node: &Node<'_, MirrorNode>| {
             node.with_data(|data| data.kept.is_wanted()).unwrap_or(false)
-        });
-        let Some(node) = lost else {
+        };
+        let Some(node) = known.filter(wanted) else {
             return work();
         };
         let fd = open_as_it_is(dir, name);
         work()?;
-        let Ok(fd) = fd else {
-            return Ok(());
-        };
-        let stat = self.source.stat(fd.as_fd())?;
-        let identity = self.source.identity(&stat);
-        // A directory's link count is not 0 everywhere once it is removed.
-        let is_lost = stat.0.stx_nlink == 0 || stat.file_type()? == crate::FileType::Directory;
-        let _ = node.with_data(|data| {
-            if is_lost && data.identity() == identity {
-                data.kept.keep(fd);
-            }
-        });
+        // It is done; what fails from here on, the caller can't do anything about.
+        if let Ok(fd) = fd {
+            self.keep_if_lost(&node, fd);
+        }
         Ok(())
+    }
+
+    fn keep_if_lost(&self, node: &Node<'_, MirrorNode>, fd: OwnedFd) {
+        let Ok(stat) = self.source.stat(fd.as_fd()) else {
+            return;
+        };
+        // A directory's link count is not 0 everywhere once it is removed.
+        let is_directory = stat.file_type() == Ok(FileType::Directory);
+        let is_meant = |data: &MirrorNode| data.identity() == self.source.identity(&stat);
+        if (stat.nlink == 0 || is_directory) && node.with_data(is_meant).unwrap_or(false) {
+            let _ = node.with_data(|data| data.kept.keep(fd));
+        }
     }
 
     pub(super) fn add_name(
@@ -115,7 +140,13 @@ impl Mirror {
         let file = self.reach(node)?;
         let dir = self.reach(newparent)?;
         let path = file.proc_path();
-        rustix::fs::linkat(CWD, path.as_c_str(), dir.as_fd(), newname.as_bytes(), AtFlags::SYMLINK_FOLLOW)?;
+        rustix::fs::linkat(
+            CWD,
+            path.as_c_str(),
+            dir.as_fd(),
+            newname.as_bytes(),
+            AtFlags::SYMLINK_FOLLOW,
+        )?;
         self.entry(&self.source.stat(file.as_fd())?)
     }
 

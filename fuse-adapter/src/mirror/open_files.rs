@@ -68,7 +68,11 @@ impl OpenFiles {
     }
 
     /// Adds what is not open, but can be reached by this.
-    pub(super) fn register_as_it_is(self: &Arc<Self>, identity: Identity, fd: OwnedFd) -> Registered {
+    pub(super) fn register_as_it_is(
+        self: &Arc<Self>,
+        identity: Identity,
+        fd: OwnedFd,
+    ) -> Registered {
         self.add(identity, Descriptor { fd, opened: false })
     }
 

@@ -22,7 +22,7 @@ pub(super) enum Reached<'a> {
     /// One that was there already, in most cases an open file's own.
     Registered(Arc<Descriptor>),
     /// One that only stands for the file (`O_PATH`), and what was seen of it when it was checked.
-    AsItIs(OwnedFd, Box<Stat>),
+    AsItIs(OwnedFd, Stat),
 }
 
 impl AsFd for Reached<'_> {
@@ -39,7 +39,7 @@ impl Reached<'_> {
     /// The attributes as they were a moment ago.
     pub(super) fn stat(&self, source: &Source) -> Result<Stat> {
         match self {
-            Reached::AsItIs(_, stat) => Ok(**stat),
+            Reached::AsItIs(_, stat) => Ok(*stat),
             other => source.stat(other.as_fd()),
         }
     }
@@ -97,7 +97,7 @@ impl Mirror {
         match self.open_files.find(&identity) {
             Some(descriptor) => Ok(Reached::Registered(descriptor)),
             None => match self.reach_by_name(node, &identity) {
-                Ok((fd, stat)) => Ok(Reached::AsItIs(fd, Box::new(stat))),
+                Ok((fd, stat)) => Ok(Reached::AsItIs(fd, stat)),
                 Err(error) => {
                     if matches!(error, Errno::ENOENT | Errno::ESTALE) {
                         self.recent.suspect();
@@ -108,7 +108,11 @@ impl Mirror {
         }
     }
 
-    fn reach_by_name(&self, node: &Node<'_, MirrorNode>, identity: &Identity) -> Result<(OwnedFd, Stat)> {
+    fn reach_by_name(
+        &self,
+        node: &Node<'_, MirrorNode>,
+        identity: &Identity,
+    ) -> Result<(OwnedFd, Stat)> {
         let failed = match node.path() {
             Ok(path) => match self.source.open_file(&path, identity) {
                 Ok(found) => return Ok(found),
@@ -121,7 +125,8 @@ impl Mirror {
         match failed {
             Errno::ENOENT | Errno::ESTALE => {
                 let others = node.paths()?;
-                let mut found = others.iter().filter_map(|path| self.source.open_file(path, identity).ok());
+                let mut found =
+                    others.iter().filter_map(|path| self.source.open_file(path, identity).ok());
                 found.next().ok_or(failed)
             }
             _ => Err(failed),
@@ -129,7 +134,8 @@ impl Mirror {
     }
 
     fn reach_kept(&self, node: &Node<'_, MirrorNode>) -> Result<(OwnedFd, Stat)> {
-        let kept = node.with_data(|data| data.kept.get().map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 0)))?;
+        let kept = node
+            .with_data(|data| data.kept.get().map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 0)))?;
         let fd = kept.ok_or(Errno::ENOENT)??;
         let stat = self.source.stat(fd.as_fd())?;
         Ok((fd, stat))

@@ -30,9 +30,8 @@ type Result<T> = std::result::Result<T, Errno>;
 /// block, a device doesn't notice.
 const AS_IT_IS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_SYMLINKS);
+const BENEATH: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_SYMLINKS);
 
 /// A path given to one system call must be shorter than this, with its NUL.
 const PATH_MAX: usize = 4096;
@@ -69,7 +68,8 @@ impl Source {
 
     pub(super) fn new(root: OwnedFd) -> io::Result<Self> {
         check_system(root.as_fd())?;
-        let stat = rustix::fs::statx(&root, c"", AtFlags::EMPTY_PATH, WANTED).map(Stat)?;
+        let stat = rustix::fs::statx(&root, c"", AtFlags::EMPTY_PATH, WANTED)
+            .map(|statx| Stat::new(&statx))?;
         if stat.file_type() != Ok(crate::FileType::Directory) {
             return Err(rustix::io::Errno::NOTDIR.into());
         }
@@ -102,7 +102,7 @@ impl Source {
     pub(super) fn learn_own_mount(&self, mountpoint: &Path) -> io::Result<()> {
         let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let stat = rustix::fs::statx(CWD, mountpoint, flags, rustix::fs::StatxFlags::empty())?;
-        self.own_mount.store(Stat(stat).device(), Ordering::Relaxed);
+        self.own_mount.store(Stat::new(&stat).device, Ordering::Relaxed);
         Ok(())
     }
 
@@ -141,7 +141,10 @@ impl Source {
         let mut at: Option<OwnedFd> = None;
         while rest.len() >= PATH_MAX {
             // No name has more than 255 bytes, so there is a slash in the first 4095.
-            let cut = rest[..PATH_MAX].iter().rposition(|byte| *byte == b'/').ok_or(Errno::ENAMETOOLONG)?;
+            let cut = rest[..PATH_MAX]
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .ok_or(Errno::ENAMETOOLONG)?;
             let next = self.step(at.as_ref(), &rest[..cut], AS_IT_IS | OFlags::DIRECTORY)?;
             at = Some(next);
             rest = &rest[cut + 1..];
@@ -154,11 +157,15 @@ impl Source {
 
     fn step(&self, from: Option<&OwnedFd>, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
         let from = from.map_or(self.root(), OwnedFd::as_fd);
-        rustix::fs::openat2(from, path, flags, Mode::empty(), BENEATH).map_err(|error| match error {
-            // The resolver knew directories where there are none any more.
-            rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::XDEV => Errno::ESTALE,
-            other => other.into(),
-        })
+        rustix::fs::openat2(from, path, flags, Mode::empty(), BENEATH).map_err(
+            |error| match error {
+                // The resolver knew directories where there are none any more.
+                rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::XDEV => {
+                    Errno::ESTALE
+                }
+                other => other.into(),
+            },
+        )
     }
 
     /// What is under a single name of a directory.
@@ -201,30 +208,37 @@ impl Source {
     /// The first call asks only the kernel's memory, which is all there is to a local filesystem,
     /// and which says to whom the file belongs otherwise.
     fn statx(&self, at: BorrowedFd<'_>, path: &[u8], flags: AtFlags) -> Result<Seen> {
-        let stat = rustix::fs::statx(at, path, flags | AtFlags::STATX_DONT_SYNC, WANTED).map(Stat)?;
-        let device = stat.device();
+        let stat = rustix::fs::statx(at, path, flags | AtFlags::STATX_DONT_SYNC, WANTED)
+            .map(|statx| Stat::new(&statx))?;
+        let device = stat.device;
         if device == self.root_identity.device && self.local {
             return Ok(Seen::File(stat));
         }
         if device == self.own_mount.load(Ordering::Relaxed) {
             return Ok(Seen::OwnMount);
         }
-        Ok(Seen::File(rustix::fs::statx(at, path, flags, WANTED).map(Stat)?))
+        Ok(Seen::File(rustix::fs::statx(at, path, flags, WANTED).map(|statx| Stat::new(&statx))?))
     }
 }
 
 fn identity(stat: &Stat, births: bool) -> Identity {
-    let birth = if births { stat.birth() } else { 0 };
-    Identity { ino: stat.ino(), birth, device: stat.device() }
+    let birth = if births { stat.birth } else { 0 };
+    Identity { ino: stat.ino, birth, device: stat.device }
 }
 
 /// What the mirror can't do without, asked for once, so that it doesn't fail request by request.
 fn check_system(root: BorrowedFd<'_>) -> io::Result<()> {
-    if let Err(rustix::io::Errno::NOSYS) = rustix::fs::openat2(root, c".", AS_IT_IS, Mode::empty(), BENEATH) {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "a mirror needs Linux 5.8 or later (openat2)"));
+    if let Err(rustix::io::Errno::NOSYS) =
+        rustix::fs::openat2(root, c".", AS_IT_IS, Mode::empty(), BENEATH)
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a mirror needs Linux 5.8 or later (openat2)",
+        ));
     }
-    rustix::fs::statx(CWD, c"/proc/self/fd", AtFlags::empty(), WANTED)
-        .map_err(|_| io::Error::new(io::ErrorKind::NotFound, "a mirror needs /proc to be mounted"))?;
+    rustix::fs::statx(CWD, c"/proc/self/fd", AtFlags::empty(), WANTED).map_err(|_| {
+        io::Error::new(io::ErrorKind::NotFound, "a mirror needs /proc to be mounted")
+    })?;
     Ok(())
 }
 

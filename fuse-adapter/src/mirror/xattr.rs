@@ -50,13 +50,18 @@ impl Mirror {
     /// tell, but the transport can't hear it (`FUSE_SETXATTR_ACL_KILL_SGID`).
     fn clear_setgid(&self, req: &Request, reached: &Reached<'_>) -> Result<()> {
         let stat = self.source.stat(std::os::fd::AsFd::as_fd(reached))?;
-        if stat.mode() & libc::S_ISGID == 0 || is_in_group(req, stat.0.stx_gid) {
+        if stat.mode & libc::S_ISGID == 0 || is_in_group(req, stat.gid) {
             return Ok(());
         }
-        change_mode(reached, stat.mode() & !libc::S_ISGID)
+        change_mode(reached, stat.mode & !libc::S_ISGID)
     }
 
-    pub(super) fn get_xattr(&self, node: &Node<'_, MirrorNode>, name: &OsStr, buf: &mut [u8]) -> Result<usize> {
+    pub(super) fn get_xattr(
+        &self,
+        node: &Node<'_, MirrorNode>,
+        name: &OsStr,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         let reached = self.reach(node)?;
         // A call with an empty buffer is a question of its own, to rustix and to the kernel.
         let size = match (reached.open_fd(), buf.is_empty()) {
@@ -68,7 +73,12 @@ impl Mirror {
         Ok(size?)
     }
 
-    pub(super) fn list_xattr(&self, req: &Request, node: &Node<'_, MirrorNode>, buf: &mut [u8]) -> Result<usize> {
+    pub(super) fn list_xattr(
+        &self,
+        req: &Request,
+        node: &Node<'_, MirrorNode>,
+        buf: &mut [u8],
+    ) -> Result<usize> {
         let reached = self.reach(node)?;
         if req.uid == 0 {
             return Ok(list(&reached, buf)?);
@@ -95,7 +105,10 @@ impl Mirror {
     pub(super) fn source_has_acls(&self) -> bool {
         let root = Reached::Root(self.source.root());
         let path = root.proc_path();
-        !matches!(rustix::fs::getxattr_query(path.as_c_str(), ACCESS_ACL), Err(rustix::io::Errno::OPNOTSUPP))
+        !matches!(
+            rustix::fs::getxattr_query(path.as_c_str(), ACCESS_ACL),
+            Err(rustix::io::Errno::OPNOTSUPP)
+        )
     }
 }
 
@@ -110,7 +123,8 @@ fn list(reached: &Reached<'_>, buf: &mut [u8]) -> SysResult<usize> {
 
 /// Copies those names of a list that anybody may see, or only says how many bytes they are.
 fn visible_names(all: &[u8], buf: &mut [u8]) -> Result<usize> {
-    let names = || all.split_inclusive(|byte| *byte == 0).filter(|name| !name.starts_with(PRIVILEGED));
+    let names =
+        || all.split_inclusive(|byte| *byte == 0).filter(|name| !name.starts_with(PRIVILEGED));
     let size = names().map(<[u8]>::len).sum();
     if buf.is_empty() {
         return Ok(size);

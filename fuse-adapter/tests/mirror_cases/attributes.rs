@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags,
+};
 use rustix::io::Errno;
 
 use super::*;
@@ -29,7 +31,11 @@ fn times_are_exact() {
         assert_eq!(set(time(first, 0), time(5, 0)), ((first, 0), (5, 0)));
         for whole in [-1, -1500, 0, 1, first + 1, 7_258_118_400] {
             for nanos in [0, 1, 999_999_999] {
-                assert_eq!(set(time(whole, nanos), time(5, 0)), ((whole, nanos), (5, 0)), "{whole}.{nanos}");
+                assert_eq!(
+                    set(time(whole, nanos), time(5, 0)),
+                    ((whole, nanos), (5, 0)),
+                    "{whole}.{nanos}"
+                );
             }
         }
         // One alone, in every combination.
@@ -58,7 +64,10 @@ fn times_are_the_sources() {
     write(mirrored.behind("g"), "x");
     rustix::fs::utimensat(CWD, mirrored.behind("g"), &times, AtFlags::empty()).unwrap();
     for name in ["f", "g"] {
-        let (here, behind) = (std::fs::metadata(mirrored.at(name)).unwrap(), std::fs::metadata(mirrored.behind(name)).unwrap());
+        let (here, behind) = (
+            std::fs::metadata(mirrored.at(name)).unwrap(),
+            std::fs::metadata(mirrored.behind(name)).unwrap(),
+        );
         assert_eq!((here.mtime(), here.mtime_nsec()), (behind.mtime(), behind.mtime_nsec()));
         assert_eq!((here.atime(), here.atime_nsec()), (behind.atime(), behind.atime_nsec()));
         assert_eq!((here.ctime(), here.ctime_nsec()), (behind.ctime(), behind.ctime_nsec()));
@@ -75,7 +84,10 @@ fn special_mode_bits() {
         std::fs::create_dir(at.join("s")).unwrap();
         std::fs::set_permissions(at.join("s"), PermissionsExt::from_mode(0o3777)).unwrap();
         std::fs::create_dir(at.join("s/sub")).unwrap();
-        assert_eq!((perm(at.join("f")), perm(at.join("s")), perm(at.join("s/sub"))), (0o6755, 0o3777, 0o2755));
+        assert_eq!(
+            (perm(at.join("f")), perm(at.join("s")), perm(at.join("s/sub"))),
+            (0o6755, 0o3777, 0o2755)
+        );
     });
 }
 
@@ -91,7 +103,8 @@ fn special_files() {
             ("r", FileType::RegularFile, 0),
         ];
         for (name, file_type, device) in kinds {
-            rustix::fs::mknodat(CWD, at.join(name), file_type, Mode::from_raw_mode(0o640), device).unwrap();
+            rustix::fs::mknodat(CWD, at.join(name), file_type, Mode::from_raw_mode(0o640), device)
+                .unwrap();
             let stat = rustix::fs::statat(CWD, at.join(name), AtFlags::SYMLINK_NOFOLLOW).unwrap();
             assert_eq!((FileType::from_raw_mode(stat.st_mode), stat.st_rdev), (file_type, device));
             assert_eq!(stat.st_mode & 0o7777, 0o640);
@@ -119,7 +132,10 @@ fn extended_attributes() {
         rustix::fs::setxattr(&f, "user.empty", b"", none).unwrap();
         assert_eq!(rustix::fs::getxattr(&f, "user.empty", &mut buf[..]), Ok(0));
         assert_eq!(rustix::fs::setxattr(&f, "user.k", b"", XattrFlags::CREATE), Err(Errno::EXIST));
-        assert_eq!(rustix::fs::setxattr(&f, "user.n", b"", XattrFlags::REPLACE), Err(Errno::NODATA));
+        assert_eq!(
+            rustix::fs::setxattr(&f, "user.n", b"", XattrFlags::REPLACE),
+            Err(Errno::NODATA)
+        );
         assert_eq!(rustix::fs::getxattr(&f, "user.n", &mut buf[..]), Err(Errno::NODATA));
         assert_eq!(rustix::fs::removexattr(&f, "user.n"), Err(Errno::NODATA));
         assert_eq!(rustix::fs::setxattr(&f, "nonsense", b"", none), Err(Errno::OPNOTSUPP));
@@ -130,7 +146,8 @@ fn extended_attributes() {
         std::fs::create_dir(at.join("d")).unwrap();
         std::os::unix::fs::symlink("f", at.join("l")).unwrap();
         for (name, file_type) in [("p", FileType::Fifo), ("s", FileType::Socket)] {
-            rustix::fs::mknodat(CWD, at.join(name), file_type, Mode::from_raw_mode(0o600), 0).unwrap();
+            rustix::fs::mknodat(CWD, at.join(name), file_type, Mode::from_raw_mode(0o600), 0)
+                .unwrap();
         }
         for name in ["d", "l", "p", "s", "f"] {
             let path = at.join(name);
@@ -138,7 +155,9 @@ fn extended_attributes() {
             assert_eq!(rustix::fs::lgetxattr(&path, "trusted.k", &mut buf[..]), Ok(1));
             assert_eq!(buf[0], name.as_bytes()[0]);
             // What only the privileged may see, the others don't.
-            let listed = as_user(12_345, 12_345, &[], || rustix::fs::llistxattr(&path, &mut [0; 99]).unwrap());
+            let listed = as_user(12_345, 12_345, &[], || {
+                rustix::fs::llistxattr(&path, &mut [0; 99]).unwrap()
+            });
             assert_eq!(listed, if name == "f" { 11 } else { 0 }, "{name}");
         }
         let refused = rustix::fs::lsetxattr(at.join("p"), "user.k", b"v", none);
@@ -153,7 +172,9 @@ fn the_longest_extended_attribute() {
         let large = vec![7; 65_536];
         let (plain, f) = (tempfile::NamedTempFile::new().unwrap(), at.join("f"));
         write(&f, "");
-        let set = |path: &Path, size| rustix::fs::setxattr(path, "user.k", &large[..size], XattrFlags::empty());
+        let set = |path: &Path, size| {
+            rustix::fs::setxattr(path, "user.k", &large[..size], XattrFlags::empty())
+        };
         for size in [3000, 60_000, 65_536] {
             assert_eq!(set(&f, size), set(plain.path(), size), "{size} bytes");
         }
@@ -164,11 +185,20 @@ fn the_longest_extended_attribute() {
 #[test]
 fn sizes_of_the_filesystem() {
     let Some(mirrored) = Mirrored::new(Cache::Auto) else { return };
-    let (here, behind) = (rustix::fs::statvfs(mirrored.at("")).unwrap(), rustix::fs::statvfs(mirrored.behind("")).unwrap());
+    let (here, behind) = (
+        rustix::fs::statvfs(mirrored.at("")).unwrap(),
+        rustix::fs::statvfs(mirrored.behind("")).unwrap(),
+    );
     assert!(here.f_blocks > 0 && here.f_namemax == 255);
-    assert_eq!((here.f_bsize, here.f_frsize, here.f_blocks), (behind.f_bsize, behind.f_frsize, behind.f_blocks));
+    assert_eq!(
+        (here.f_bsize, here.f_frsize, here.f_blocks),
+        (behind.f_bsize, behind.f_frsize, behind.f_blocks)
+    );
     assert_eq!((here.f_files, here.f_namemax), (behind.f_files, behind.f_namemax));
-    assert!(here.f_bavail.abs_diff(behind.f_bavail) < 10_000, "what users may use, not what is free");
+    assert!(
+        here.f_bavail.abs_diff(behind.f_bavail) < 10_000,
+        "what users may use, not what is free"
+    );
     assert!(here.f_bfree.abs_diff(behind.f_bfree) < 10_000);
 }
 

@@ -22,7 +22,10 @@ fn a_directory_moved_away_under_an_open_file() {
         chmod_600(&file);
         file.set_len(0).unwrap();
         file.write_all_at(b"new", 0).unwrap();
-        assert_eq!((read(mirrored.behind("d/f")).as_str(), read(mirrored.behind("e/f")).as_str()), ("B", "new"));
+        assert_eq!(
+            (read(mirrored.behind("d/f")).as_str(), read(mirrored.behind("e/f")).as_str()),
+            ("B", "new")
+        );
         assert_eq!((perm(mirrored.behind("d/f")), perm(mirrored.behind("e/f"))), (0o644, 0o600));
     }
 }
@@ -119,28 +122,35 @@ fn nothing_outside_is_reached() {
     write(mirrored.behind("d/f"), "mine");
     let stop = std::time::Instant::now() + Duration::from_secs(2);
     std::thread::scope(|scope| {
-        scope.spawn(|| while std::time::Instant::now() < stop {
-            std::fs::rename(mirrored.behind("d"), mirrored.behind("aside")).unwrap();
-            symlink(outside.path(), mirrored.behind("d")).unwrap();
-            std::fs::remove_file(mirrored.behind("d")).unwrap();
-            std::fs::rename(mirrored.behind("aside"), mirrored.behind("d")).unwrap();
+        scope.spawn(|| {
+            while std::time::Instant::now() < stop {
+                std::fs::rename(mirrored.behind("d"), mirrored.behind("aside")).unwrap();
+                symlink(outside.path(), mirrored.behind("d")).unwrap();
+                std::fs::remove_file(mirrored.behind("d")).unwrap();
+                std::fs::rename(mirrored.behind("aside"), mirrored.behind("d")).unwrap();
+            }
         });
         for worker in 0..3 {
             let mirrored = &mirrored;
-            scope.spawn(move || while std::time::Instant::now() < stop {
-                // By descriptor, so that the kernel doesn't follow the link in this process's name.
-                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-                let Ok(dir) = rustix::fs::openat(CWD, mirrored.at("d"), flags, Mode::empty()) else { continue };
-                let flags = OFlags::RDWR | OFlags::NOFOLLOW;
-                if let Ok(file) = rustix::fs::openat(&dir, "f", flags, Mode::empty()) {
-                    let mut buf = [0; 16];
-                    let read = rustix::io::pread(&file, &mut buf, 0).unwrap_or(0);
-                    assert!(!buf[..read].starts_with(b"sec"));
-                    let _ = rustix::io::pwrite(&file, b"mine", 0);
+            scope.spawn(move || {
+                while std::time::Instant::now() < stop {
+                    // By descriptor: this process must not follow the link by itself.
+                    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+                    let Ok(dir) = rustix::fs::openat(CWD, mirrored.at("d"), flags, Mode::empty())
+                    else {
+                        continue;
+                    };
+                    let flags = OFlags::RDWR | OFlags::NOFOLLOW;
+                    if let Ok(file) = rustix::fs::openat(&dir, "f", flags, Mode::empty()) {
+                        let mut buf = [0; 16];
+                        let read = rustix::io::pread(&file, &mut buf, 0).unwrap_or(0);
+                        assert!(!buf[..read].starts_with(b"sec"));
+                        let _ = rustix::io::pwrite(&file, b"mine", 0);
+                    }
+                    let made = format!("made-{worker}");
+                    let _ = rustix::fs::mkdirat(&dir, &*made, Mode::from_raw_mode(0o700));
+                    let _ = rustix::fs::unlinkat(&dir, &*made, rustix::fs::AtFlags::REMOVEDIR);
                 }
-                let made = format!("made-{worker}");
-                let _ = rustix::fs::mkdirat(&dir, &*made, Mode::from_raw_mode(0o700));
-                let _ = rustix::fs::unlinkat(&dir, &*made, rustix::fs::AtFlags::REMOVEDIR);
             });
         }
     });

@@ -25,7 +25,14 @@ impl Map {
         let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
         let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
         };
         assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
         Map { start, length }
@@ -39,7 +46,13 @@ impl Map {
     fn store(&self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.length);
         // SAFETY: within the mapping, which is writable where this is called.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.cast::<u8>().add(at), bytes.len()) };
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                self.start.cast::<u8>().add(at),
+                bytes.len(),
+            )
+        };
     }
 
     fn sync(&self) {
@@ -70,7 +83,10 @@ fn shared_mappings() {
         file.read_exact_at(&mut buf, 10).unwrap();
         assert_eq!(&buf, b"mmap");
         file.write_all_at(b"WRIT", 5000).unwrap();
-        assert_eq!((&map.bytes()[5000..5004], &other.bytes()[10..14]), (&b"WRIT"[..], &b"mmap"[..]));
+        assert_eq!(
+            (&map.bytes()[5000..5004], &other.bytes()[10..14]),
+            (&b"WRIT"[..], &b"mmap"[..])
+        );
         drop(file);
         map.store(0, b"late");
         map.store(8188, b"last");
@@ -95,7 +111,10 @@ fn a_mapping_is_not_appended() {
         drop(map);
         drop(appending);
         let content = std::fs::read(&path).unwrap();
-        assert_eq!((content.len(), &content[..8], &content[4096..]), (4099, &b"pagePAGE"[..], &b"end"[..]));
+        assert_eq!(
+            (content.len(), &content[..8], &content[4096..]),
+            (4099, &b"pagePAGE"[..], &b"end"[..])
+        );
     });
 }
 
@@ -111,7 +130,10 @@ fn truncation() {
         let mut buf = [0; 9];
         assert_eq!(one.read_at(&mut buf, 0).unwrap(), 2);
         drop(rustix::fs::openat(CWD, &f, OFlags::RDONLY | OFlags::TRUNC, Mode::empty()).unwrap());
-        assert_eq!((std::fs::metadata(&f).unwrap().len(), one.read_at(&mut buf, 0).unwrap()), (0, 0));
+        assert_eq!(
+            (std::fs::metadata(&f).unwrap().len(), one.read_at(&mut buf, 0).unwrap()),
+            (0, 0)
+        );
         write(&f, [7; 10_000]);
         let map = Map::of(&one, 10_000, false);
         assert_eq!(map.bytes()[9000], 7);
@@ -162,7 +184,10 @@ fn allocation() {
         allocate(FallocateFlags::empty(), 0, 50_000).unwrap();
         assert_eq!((size(), std::fs::metadata(at.join("f")).unwrap().len()), (50_000, 50_000));
         let reading = File::open(at.join("f")).unwrap();
-        assert_eq!(rustix::fs::fallocate(&reading, FallocateFlags::empty(), 0, 9), Err(Errno::BADF));
+        assert_eq!(
+            rustix::fs::fallocate(&reading, FallocateFlags::empty(), 0, 9),
+            Err(Errno::BADF)
+        );
         assert_eq!(allocate(FallocateFlags::empty(), 0, 0), Err(Errno::INVAL));
     });
 }
@@ -203,7 +228,8 @@ fn copies_stay_in_the_source() {
         let (from, to) = (rw(at.join("from")), rw(at.join("to")));
         from.write_all_at(b"0123456789", 0).unwrap();
         let (mut at_from, mut at_to) = (2, 1);
-        let copied = rustix::fs::copy_file_range(&from, Some(&mut at_from), &to, Some(&mut at_to), 5);
+        let copied =
+            rustix::fs::copy_file_range(&from, Some(&mut at_from), &to, Some(&mut at_to), 5);
         assert_eq!((copied, at_from, at_to), (Ok(5), 7, 6));
         assert_eq!(std::fs::read(at.join("to")).unwrap(), b"\x0023456");
         let copied = rustix::fs::copy_file_range(&from, Some(&mut 10), &to, Some(&mut 0), 5);
@@ -215,17 +241,23 @@ fn copies_stay_in_the_source() {
 fn appending() {
     everywhere(|at| {
         let log = at.join("log");
-        let writers: Vec<_> = (0..4).map(|_| OpenOptions::new().append(true).create(true).open(&log).unwrap()).collect();
+        let writers: Vec<_> = (0..4)
+            .map(|_| OpenOptions::new().append(true).create(true).open(&log).unwrap())
+            .collect();
         std::thread::scope(|scope| {
             for (number, writer) in writers.iter().enumerate() {
-                scope.spawn(move || for _ in 0..200 {
-                    (&*writer).write_all(format!("{number}\n").as_bytes()).unwrap();
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        (&*writer).write_all(format!("{number}\n").as_bytes()).unwrap();
+                    }
                 });
             }
         });
         let content = read(&log);
         assert_eq!(content.len(), 4 * 200 * 2);
-        assert!((0..4).all(|number| content.lines().filter(|line| *line == number.to_string()).count() == 200));
+        assert!((0..4).all(|number| {
+            content.lines().filter(|line| *line == number.to_string()).count() == 200
+        }));
     });
 }
 
@@ -256,7 +288,8 @@ fn the_writeback_cache() {
     let file = OpenOptions::new().write(true).open(&t).unwrap();
     file.write_all_at(b"X", 5).unwrap();
     assert_eq!(read(&t), "foo\nbXr\n");
-    let narrow = OpenOptions::new().write(true).create(true).mode(0o200).open(mirrored.at("w")).unwrap();
+    let narrow =
+        OpenOptions::new().write(true).create_new(true).mode(0o200).open(mirrored.at("w")).unwrap();
     for n in 0..10 {
         narrow.write_all_at(b"y", 100 * n).unwrap();
     }
@@ -279,7 +312,8 @@ fn large_offsets_and_direct_io() {
         assert_eq!(&buf, b"far");
 
         let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CREATE;
-        let direct = rustix::fs::openat(CWD, at.join("direct"), flags, Mode::from_raw_mode(0o644)).unwrap();
+        let direct =
+            rustix::fs::openat(CWD, at.join("direct"), flags, Mode::from_raw_mode(0o644)).unwrap();
         // Aligned memory, as the plain directory wants it.
         let memory = Map::of(&rw(at.join("large")), 8192, false);
         assert_eq!(rustix::io::pwrite(&direct, memory.bytes(), 4096), Ok(8192));
@@ -335,19 +369,26 @@ fn atomic_replacement() {
         write(&t, content(0));
         let stop = std::time::Instant::now() + Duration::from_secs(3);
         std::thread::scope(|scope| {
-            scope.spawn(|| for n in 0.. {
-                if std::time::Instant::now() > stop {
-                    break;
+            scope.spawn(|| {
+                for n in 0.. {
+                    if std::time::Instant::now() > stop {
+                        break;
+                    }
+                    write(&tmp, content(n));
+                    std::fs::rename(&tmp, &t).unwrap();
                 }
-                write(&tmp, content(n));
-                std::fs::rename(&tmp, &t).unwrap();
             });
             for _ in 0..4 {
-                scope.spawn(|| while std::time::Instant::now() < stop {
-                    let mut content = String::new();
-                    File::open(mirrored.at("t")).unwrap().read_to_string(&mut content).unwrap();
-                    let first = content.lines().next().unwrap();
-                    assert_eq!((content.lines().count(), content.lines().all(|line| line == first)), (1000, true));
+                scope.spawn(|| {
+                    while std::time::Instant::now() < stop {
+                        let mut content = String::new();
+                        File::open(mirrored.at("t")).unwrap().read_to_string(&mut content).unwrap();
+                        let first = content.lines().next().unwrap();
+                        assert_eq!(
+                            (content.lines().count(), content.lines().all(|line| line == first)),
+                            (1000, true)
+                        );
+                    }
                 });
             }
         });

@@ -56,7 +56,10 @@ fn streams_are_independent() {
         for back in [2900, 10, 1500] {
             rustix::fs::seek(&dir, SeekFrom::Start(all[back].1)).unwrap();
             let found = names(&rest(&dir));
-            assert!(names(&all[back + 1..]).is_subset(&found) && found.len() <= 3002 - back, "from {back}");
+            assert!(
+                names(&all[back + 1..]).is_subset(&found) && found.len() <= 3002 - back,
+                "from {back}"
+            );
         }
     });
 }
@@ -82,9 +85,11 @@ fn a_tree_is_removed_by_eight_at_once() {
     }
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| while mirrored.at("t").exists() {
-                // Others are faster now and then.
-                let _ = std::fs::remove_dir_all(mirrored.at("t"));
+            scope.spawn(|| {
+                while mirrored.at("t").exists() {
+                    // Others are faster now and then.
+                    let _ = std::fs::remove_dir_all(mirrored.at("t"));
+                }
             });
         }
     });
@@ -100,9 +105,11 @@ fn entries_that_vanish() {
         let stop = Instant::now() + Duration::from_secs(2);
         std::thread::scope(|scope| {
             for place in [mirrored.at("come-and-go"), mirrored.behind("behind")] {
-                scope.spawn(move || while Instant::now() < stop {
-                    write(&place, "x");
-                    std::fs::remove_file(&place).unwrap();
+                scope.spawn(move || {
+                    while Instant::now() < stop {
+                        write(&place, "x");
+                        std::fs::remove_file(&place).unwrap();
+                    }
                 });
             }
             while Instant::now() < stop {
@@ -144,11 +151,16 @@ fn inode_numbers_are_the_sources() {
     std::fs::create_dir_all(mirrored.behind("d/e")).unwrap();
     for round in 0..2 {
         for dir in ["", "d", "d/e"] {
-            let listed: Vec<_> = std::fs::read_dir(mirrored.at(dir)).unwrap().map(|entry| entry.unwrap()).collect();
+            let listed: Vec<_> =
+                std::fs::read_dir(mirrored.at(dir)).unwrap().map(|entry| entry.unwrap()).collect();
             for entry in listed {
                 let behind = mirrored.behind(dir).join(entry.file_name());
                 let ino = std::fs::symlink_metadata(behind).unwrap().ino();
-                assert_eq!((entry.ino(), entry.metadata().unwrap().ino()), (ino, ino), "round {round}");
+                assert_eq!(
+                    (entry.ino(), entry.metadata().unwrap().ino()),
+                    (ino, ino),
+                    "round {round}"
+                );
             }
         }
         let root = std::fs::metadata(mirrored.behind("")).unwrap().ino();
@@ -176,9 +188,10 @@ fn nothing_is_kept_of_what_was_listed() {
     for _ in 0..3 {
         let mut files = 0;
         for n in 0..50 {
-            files += std::fs::read_dir(mirrored.at(&format!("d{n}"))).unwrap().filter(|entry| {
-                entry.as_ref().unwrap().metadata().unwrap().is_file()
-            }).count();
+            files += std::fs::read_dir(mirrored.at(&format!("d{n}")))
+                .unwrap()
+                .filter(|entry| entry.as_ref().unwrap().metadata().unwrap().is_file())
+                .count();
         }
         assert_eq!(files, 5000);
         assert!(opened() < before + 40, "no descriptor for each node");

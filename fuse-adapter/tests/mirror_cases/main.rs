@@ -11,9 +11,9 @@ mod listings;
 mod mounts;
 mod names;
 mod owners;
-mod unlinked;
 #[path = "../support/mod.rs"]
 mod support;
+mod unlinked;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,8 @@ fn everywhere(case: impl Fn(&Path)) {
 /// Runs `work` on a thread of another user.
 fn as_user<T: Send>(uid: u32, gid: u32, groups: &[u32], work: impl FnOnce() -> T + Send) -> T {
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-    let groups: Vec<_> = groups.iter().map(|group| rustix::process::Gid::from_raw(*group)).collect();
+    let groups: Vec<_> =
+        groups.iter().map(|group| rustix::process::Gid::from_raw(*group)).collect();
     let (uid, gid) = (rustix::process::Uid::from_raw(uid), rustix::process::Gid::from_raw(gid));
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {

@@ -44,7 +44,10 @@ fn several_filesystems_below_the_source() {
     let [one, _two] = &mounts[..] else { return };
     write(mirrored.at("m1/f"), "one");
     write(mirrored.at("m2/f"), "two");
-    assert_eq!((read(mirrored.at("m1/f")).as_str(), read(mirrored.at("m2/f")).as_str()), ("one", "two"));
+    assert_eq!(
+        (read(mirrored.at("m1/f")).as_str(), read(mirrored.at("m2/f")).as_str()),
+        ("one", "two")
+    );
     assert_eq!(read(mirrored.behind("m1/f")), "one");
     let behind = |name: &str| std::fs::metadata(mirrored.behind(name)).unwrap().ino();
     assert_eq!(behind("m1/f"), behind("m2/f"), "the numbers are the same in the source");
@@ -56,7 +59,10 @@ fn several_filesystems_below_the_source() {
     for dir in ["m1", "m2"] {
         for entry in std::fs::read_dir(mirrored.at(dir)).unwrap() {
             let entry = entry.unwrap();
-            assert_eq!(std::os::unix::fs::DirEntryExt::ino(&entry), entry.metadata().unwrap().ino());
+            assert_eq!(
+                std::os::unix::fs::DirEntryExt::ino(&entry),
+                entry.metadata().unwrap().ino()
+            );
         }
     }
     assert_eq!(errno(std::fs::rename(mirrored.at("m1/f"), mirrored.at("m2/g"))), libc::EXDEV);
@@ -170,8 +176,10 @@ fn open_files_do_not_pile_up() {
     std::thread::scope(|scope| {
         for n in 0..32 {
             let path = mirrored.at(&format!("f{}", n % 16));
-            scope.spawn(move || for _ in 0..200 {
-                assert_eq!(read(&path), "x");
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    assert_eq!(read(&path), "x");
+                }
             });
         }
         for _ in 0..10 {

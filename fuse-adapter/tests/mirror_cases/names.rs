@@ -44,7 +44,10 @@ fn exchange_and_the_other_flags_of_rename() {
         assert_eq!(read(at.join("e")), "B");
         rename(&at.join("e"), &at.join("g"), RenameFlags::WHITEOUT).unwrap();
         let left = rustix::fs::statat(CWD, at.join("e"), AtFlags::SYMLINK_NOFOLLOW).unwrap();
-        assert_eq!((FileType::from_raw_mode(left.st_mode), left.st_rdev), (FileType::CharacterDevice, 0));
+        assert_eq!(
+            (FileType::from_raw_mode(left.st_mode), left.st_rdev),
+            (FileType::CharacterDevice, 0)
+        );
         assert_eq!(read(at.join("g")), "B");
     });
 }
@@ -91,7 +94,10 @@ fn a_renamed_parent() {
         std::fs::remove_dir(at.join("z/b/c")).unwrap();
         std::fs::create_dir(at.join("z/b/c")).unwrap();
         write(at.join("z/b/c/f"), "three");
-        assert_eq!((read(at.join("z/b/c/f")).as_str(), read(at.join("z/moved")).as_str()), ("three", "one"));
+        assert_eq!(
+            (read(at.join("z/b/c/f")).as_str(), read(at.join("z/moved")).as_str()),
+            ("three", "one")
+        );
     });
 }
 
@@ -124,8 +130,10 @@ fn names_of_every_kind() {
             rustix::fs::setxattr(&path, "user.k", name, rustix::fs::XattrFlags::empty()).unwrap();
             assert_eq!(std::fs::read(&path).unwrap(), name);
         }
-        let listed: BTreeSet<Vec<u8>> =
-            std::fs::read_dir(at).unwrap().map(|entry| entry.unwrap().file_name().as_bytes().to_owned()).collect();
+        let listed: BTreeSet<Vec<u8>> = std::fs::read_dir(at)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().as_bytes().to_owned())
+            .collect();
         assert_eq!(listed, names.iter().map(|name| name.to_vec()).collect());
 
         let too_long = at.join("x".repeat(256));
@@ -151,12 +159,21 @@ fn deep(at: &Path, name: &str, levels: usize) {
         dirs.push(next);
     }
     let bottom = dirs.last().unwrap();
-    let leaf = rustix::fs::openat(bottom, "leaf", OFlags::CREATE | OFlags::RDWR, Mode::from_raw_mode(0o644)).unwrap();
+    let leaf = rustix::fs::openat(
+        bottom,
+        "leaf",
+        OFlags::CREATE | OFlags::RDWR,
+        Mode::from_raw_mode(0o644),
+    )
+    .unwrap();
     assert_eq!(rustix::io::write(&leaf, b"deep"), Ok(4));
     drop(leaf);
     rustix::fs::renameat(bottom, "leaf", bottom, "moved").unwrap();
     assert_eq!(rustix::fs::statat(bottom, "moved", AtFlags::SYMLINK_NOFOLLOW).unwrap().st_size, 4);
-    let listed: Vec<_> = rustix::fs::Dir::read_from(bottom).unwrap().map(|entry| entry.unwrap().file_name().to_owned()).collect();
+    let listed: Vec<_> = rustix::fs::Dir::read_from(bottom)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_owned())
+        .collect();
     assert_eq!(listed.len(), 3);
     assert!(listed.iter().any(|name| **name == *c"moved"));
     rustix::fs::unlinkat(bottom, "moved", AtFlags::empty()).unwrap();
@@ -188,7 +205,10 @@ fn symbolic_links() {
         let link = std::fs::symlink_metadata(at.join("l")).unwrap();
         assert_eq!((link.uid(), link.gid(), link.mtime(), link.len()), (111, 222, 5, 1));
         let after = std::fs::metadata(at.join("t")).unwrap();
-        assert_eq!((before.uid(), before.mtime(), before.ctime_nsec()), (after.uid(), after.mtime(), after.ctime_nsec()));
+        assert_eq!(
+            (before.uid(), before.mtime(), before.ctime_nsec()),
+            (after.uid(), after.mtime(), after.ctime_nsec())
+        );
         let flags = rustix::fs::XattrFlags::empty();
         rustix::fs::lsetxattr(at.join("l"), "trusted.k", b"v", flags).unwrap();
         let mut buf = [0; 8];

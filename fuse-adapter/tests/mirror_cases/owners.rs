@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 
-use rustix::fs::{AtFlags, CWD, Access, FallocateFlags, FileType, Mode, XattrFlags};
+use rustix::fs::{Access, AtFlags, CWD, FallocateFlags, FileType, Mode, XattrFlags};
 
 use super::*;
 
@@ -33,7 +33,14 @@ fn new_files_are_the_callers() {
                 File::create(dir.join("f")).unwrap();
                 std::fs::create_dir(dir.join("d")).unwrap();
                 symlink("f", dir.join("l")).unwrap();
-                rustix::fs::mknodat(CWD, dir.join("p"), FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
+                rustix::fs::mknodat(
+                    CWD,
+                    dir.join("p"),
+                    FileType::Fifo,
+                    Mode::from_raw_mode(0o644),
+                    0,
+                )
+                .unwrap();
                 std::fs::hard_link(dir.join("f"), dir.join("h")).unwrap();
                 std::os::unix::net::UnixListener::bind(dir.join("s")).unwrap();
             });
@@ -63,8 +70,14 @@ fn permissions_are_checked_with_all_groups() {
         chmod(at.join("shared"), 0o770);
         as_user(USER, USER, &[27], || {
             assert_eq!(read(at.join("group")), "seen");
-            let may = |name: &str, access| rustix::fs::accessat(CWD, at.join(name), access, AtFlags::EACCESS).is_ok();
-            assert!(may("group", Access::READ_OK) && !may("others", Access::READ_OK) && !may("group", Access::WRITE_OK));
+            let may = |name: &str, access| {
+                rustix::fs::accessat(CWD, at.join(name), access, AtFlags::EACCESS).is_ok()
+            };
+            assert!(
+                may("group", Access::READ_OK)
+                    && !may("others", Access::READ_OK)
+                    && !may("group", Access::WRITE_OK)
+            );
             write(at.join("shared/f"), "");
         });
         assert_eq!(owner(at.join("shared/f")), (USER, USER));
@@ -74,7 +87,9 @@ fn permissions_are_checked_with_all_groups() {
         });
         // What others looked up is not open to everybody.
         chmod(at.join("shared"), 0o700);
-        as_user(USER, USER, &[27], || assert_eq!(errno(File::open(at.join("shared/f"))), libc::EACCES));
+        as_user(USER, USER, &[27], || {
+            assert_eq!(errno(File::open(at.join("shared/f"))), libc::EACCES)
+        });
     });
 }
 
@@ -99,7 +114,9 @@ fn setuid_is_cleared() {
         assert_eq!(as_them(&|path| open(path).write_all(b"x").unwrap()), 0o777, "write");
         assert_eq!(as_them(&|path| open(path).set_len(1).unwrap()), 0o777, "ftruncate");
         assert_eq!(as_them(&|path| drop(File::create(path).unwrap())), 0o777, "open with O_TRUNC");
-        let allocate = |path: &Path| rustix::fs::fallocate(open(path), FallocateFlags::empty(), 0, 9999).unwrap();
+        let allocate = |path: &Path| {
+            rustix::fs::fallocate(open(path), FallocateFlags::empty(), 0, 9999).unwrap()
+        };
         assert_eq!(as_them(&allocate), 0o777, "fallocate");
 
         let path = fresh("f");
@@ -141,7 +158,11 @@ fn file_capabilities_are_cleared() {
                     _ => rustix::fs::fallocate(open(), FallocateFlags::empty(), 0, 9999).unwrap(),
                 }),
             }
-            assert_eq!(rustix::fs::getxattr_query(&path, name), Err(rustix::io::Errno::NODATA), "{change}");
+            assert_eq!(
+                rustix::fs::getxattr_query(&path, name),
+                Err(rustix::io::Errno::NODATA),
+                "{change}"
+            );
         }
     });
 }
@@ -163,22 +184,50 @@ fn the_umask_counts_once() {
     let everything = acl(&[(1, 7, NO_ID), (4, 7, NO_ID), (0x20, 7, NO_ID)]);
     everywhere(|at| {
         std::fs::create_dir(at.join("acl")).unwrap();
-        rustix::fs::setxattr(at.join("acl"), "system.posix_acl_default", &everything, XattrFlags::empty()).unwrap();
-        for (umask, file, dir) in [(0o077, 0o600, 0o700), (0o002, 0o664, 0o775), (0, 0o666, 0o777)] {
+        rustix::fs::setxattr(
+            at.join("acl"),
+            "system.posix_acl_default",
+            &everything,
+            XattrFlags::empty(),
+        )
+        .unwrap();
+        for (umask, file, dir) in [(0o077, 0o600, 0o700), (0o002, 0o664, 0o775), (0, 0o666, 0o777)]
+        {
             let made = |dir: &Path, name: &str| {
                 let path = dir.join(format!("{name}-{umask:o}"));
                 let before = rustix::process::umask(Mode::from_raw_mode(umask));
                 match name {
-                    "file" => drop(OpenOptions::new().write(true).create(true).mode(0o666).open(&path).unwrap()),
+                    "file" => drop(
+                        OpenOptions::new()
+                            .write(true)
+                            .create_new(true)
+                            .mode(0o666)
+                            .open(&path)
+                            .unwrap(),
+                    ),
                     "dir" => std::fs::create_dir(&path).unwrap(),
-                    _ => rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap(),
+                    _ => rustix::fs::mknodat(
+                        CWD,
+                        &path,
+                        FileType::Fifo,
+                        Mode::from_raw_mode(0o666),
+                        0,
+                    )
+                    .unwrap(),
                 }
                 rustix::process::umask(before);
                 perm(path)
             };
-            assert_eq!((made(at, "file"), made(at, "dir"), made(at, "pipe")), (file, dir, file), "umask {umask:o}");
+            assert_eq!(
+                (made(at, "file"), made(at, "dir"), made(at, "pipe")),
+                (file, dir, file),
+                "umask {umask:o}"
+            );
             let acl = at.join("acl");
-            assert_eq!((made(&acl, "file"), made(&acl, "dir"), made(&acl, "pipe")), (0o666, 0o777, 0o666));
+            assert_eq!(
+                (made(&acl, "file"), made(&acl, "dir"), made(&acl, "pipe")),
+                (0o666, 0o777, 0o666)
+            );
         }
     });
 }
@@ -190,9 +239,11 @@ fn access_acls_are_honoured() {
         let f = at.join("f");
         write(&f, "seen");
         chmod(&f, 0o600);
-        let granting = acl(&[(1, 6, NO_ID), (2, 4, USER), (4, 0, NO_ID), (0x10, 4, NO_ID), (0x20, 0, NO_ID)]);
+        let granting =
+            acl(&[(1, 6, NO_ID), (2, 4, USER), (4, 0, NO_ID), (0x10, 4, NO_ID), (0x20, 0, NO_ID)]);
         as_user(USER, USER, &[], || assert_eq!(errno(File::open(&f)), libc::EACCES));
-        rustix::fs::setxattr(&f, "system.posix_acl_access", &granting, XattrFlags::empty()).unwrap();
+        rustix::fs::setxattr(&f, "system.posix_acl_access", &granting, XattrFlags::empty())
+            .unwrap();
         assert_eq!(perm(&f), 0o640, "the mask shows as the group's bits");
         as_user(USER, USER, &[], || {
             assert_eq!(read(&f), "seen");
@@ -204,7 +255,10 @@ fn access_acls_are_honoured() {
         as_user(USER, USER, &[], || assert_eq!(errno(File::open(&f)), libc::EACCES));
         rustix::fs::removexattr(&f, "system.posix_acl_access").unwrap();
         let mut buf = [0; 99];
-        assert_eq!(rustix::fs::getxattr(&f, "system.posix_acl_access", &mut buf), Err(rustix::io::Errno::NODATA));
+        assert_eq!(
+            rustix::fs::getxattr(&f, "system.posix_acl_access", &mut buf),
+            Err(rustix::io::Errno::NODATA)
+        );
     });
 }
 
@@ -214,16 +268,30 @@ fn a_new_read_only_file_can_be_written_by_its_maker() {
     everywhere(|at| {
         chmod(at, 0o777);
         as_user(USER, USER, &[], || {
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(at.join("f")).unwrap();
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o444)
+                .open(at.join("f"))
+                .unwrap();
             file.write_all_at(b"content", 0).unwrap();
             file.set_len(1).unwrap();
-            rustix::fs::futimens(file.as_fd(), &rustix::fs::Timestamps {
-                last_access: rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 },
-                last_modification: rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 },
-            })
+            rustix::fs::futimens(
+                file.as_fd(),
+                &rustix::fs::Timestamps {
+                    last_access: rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 },
+                    last_modification: rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 },
+                },
+            )
             .unwrap();
             assert_eq!(errno(OpenOptions::new().write(true).open(at.join("f"))), libc::EACCES);
-            let none = OpenOptions::new().read(true).write(true).create_new(true).mode(0).open(at.join("g")).unwrap();
+            let none = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .mode(0o0)
+                .open(at.join("g"))
+                .unwrap();
             none.write_all_at(b"x", 0).unwrap();
             none.set_len(0).unwrap();
             std::fs::remove_file(at.join("g")).unwrap();
@@ -242,12 +310,21 @@ fn what_users_may_not() {
         write(at.join("sticky/roots"), "");
         as_user(USER, USER, &[], || {
             assert_eq!(errno(chown(at.join("f"), Some(USER), None)), libc::EPERM);
-            assert_eq!(errno(std::fs::set_permissions(at.join("f"), PermissionsExt::from_mode(0o777))), libc::EPERM);
+            assert_eq!(
+                errno(std::fs::set_permissions(at.join("f"), PermissionsExt::from_mode(0o777))),
+                libc::EPERM
+            );
             assert_eq!(errno(std::fs::remove_file(at.join("sticky/roots"))), libc::EPERM);
             write(at.join("sticky/mine"), "");
             assert_eq!(errno(chown(at.join("sticky/mine"), None, Some(0))), libc::EPERM);
             std::fs::remove_file(at.join("sticky/mine")).unwrap();
-            let made = rustix::fs::mknodat(CWD, at.join("sticky/c"), FileType::CharacterDevice, Mode::from_raw_mode(0o600), 0x103);
+            let made = rustix::fs::mknodat(
+                CWD,
+                at.join("sticky/c"),
+                FileType::CharacterDevice,
+                Mode::from_raw_mode(0o600),
+                0x103,
+            );
             assert_eq!(made, Err(rustix::io::Errno::PERM));
         });
     });

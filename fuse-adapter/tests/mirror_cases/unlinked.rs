@@ -56,7 +56,10 @@ fn a_target_of_a_rename_that_is_open() {
         assert_eq!(file.read_at(&mut buf, 0).unwrap(), 1);
         let after = std::fs::metadata(at.join("b")).unwrap();
         assert_eq!(read(at.join("b")), "new");
-        assert_eq!((before.mode(), before.len(), before.mtime()), (after.mode(), after.len(), after.mtime()));
+        assert_eq!(
+            (before.mode(), before.len(), before.mtime()),
+            (after.mode(), after.len(), after.mtime())
+        );
     });
 }
 
@@ -64,7 +67,8 @@ fn a_target_of_a_rename_that_is_open() {
 #[test]
 fn an_unlinked_pipe_that_is_open() {
     everywhere(|at| {
-        rustix::fs::mknodat(CWD, at.join("p"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        rustix::fs::mknodat(CWD, at.join("p"), FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+            .unwrap();
         let pipe = read_write(at.join("p"));
         std::fs::remove_file(at.join("p")).unwrap();
         let meta = pipe.metadata().unwrap();
@@ -89,7 +93,12 @@ fn a_removed_directory_that_is_open() {
             assert_eq!(FileType::from_raw_mode(stat.st_mode), FileType::Directory, "{name}");
             let made = rustix::fs::mkdirat(fd, "x", Mode::from_raw_mode(0o755));
             assert_eq!(made, Err(rustix::io::Errno::NOENT));
-            let opened = rustix::fs::openat(fd, "f", OFlags::CREATE | OFlags::RDWR, Mode::from_raw_mode(0o600));
+            let opened = rustix::fs::openat(
+                fd,
+                "f",
+                OFlags::CREATE | OFlags::RDWR,
+                Mode::from_raw_mode(0o600),
+            );
             assert_eq!(opened.map(drop), Err(rustix::io::Errno::NOENT));
         }
     });

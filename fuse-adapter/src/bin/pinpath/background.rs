@@ -50,7 +50,9 @@ fn wait(mut pipe: File, child: i32) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let status = match Pid::from_raw(child) {
-        Some(pid) => rustix::process::waitpid(Some(pid), WaitOptions::empty()).map_err(background)?,
+        Some(pid) => {
+            rustix::process::waitpid(Some(pid), WaitOptions::empty()).map_err(background)?
+        }
         None => None,
     };
     match status.map(|(_, status)| status) {

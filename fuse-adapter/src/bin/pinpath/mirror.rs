@@ -108,6 +108,7 @@ fn check_source(source: &Path) -> Result<(), Failure> {
 }
 
 fn prepare_process() {
+    few_arenas();
     // Modes come from the callers, whose own umask has been applied.
     rustix::process::umask(Mode::empty());
     // Each file that somebody holds open is one descriptor here.
@@ -119,6 +120,16 @@ fn prepare_process() {
     // Keeps no directory in use.
     if let Err(error) = rustix::process::chdir("/") {
         tracing::warn!("the working directory stays what it is: {error}");
+    }
+}
+
+/// glibc gives each thread a heap of its own, which others don't use. What is known of a file is
+/// made on one thread and freed on another, so each heap would grow until it could hold everything.
+fn few_arenas() {
+    // SAFETY: `mallopt` takes two numbers.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
     }
 }
 

@@ -113,14 +113,21 @@ mod tests {
         ] {
             assert!(recognise(&words(line)).is_some(), "{line}");
         }
-        for line in ["pinpath mirror /m -o rw", "pinpath miror /s /m", "pinpath", "pinpath --help", "pinpath help mirror -o x"] {
+        for line in [
+            "pinpath mirror /m -o rw",
+            "pinpath miror /s /m",
+            "pinpath",
+            "pinpath --help",
+            "pinpath help mirror -o x",
+        ] {
             assert!(recognise(&words(line)).is_none(), "{line}");
         }
     }
 
     #[test]
     fn a_call_by_mount_goes_quietly_to_the_background() {
-        let plan = read(words("/sbin/mount.fuse.pinpath /s /m -n -o ro,_netdev,allow_other")).expect("a plan");
+        let plan = read(words("/sbin/mount.fuse.pinpath /s /m -n -o ro,_netdev,allow_other"))
+            .expect("a plan");
         assert!(plan.background && plan.quiet && !plan.dry_run);
         assert_eq!(plan.options.read_only, Some(true));
         assert!(plan.options.allow_other);

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_line_with_optional_fields_and_escapes_is_read() {
-        let line = br"36 35 98:0 / /mnt/a\040b rw,noatime shared:1 master:2 - fuse.pinpath /s\134,d rw";
+        let line =
+            br"36 35 98:0 / /mnt/a\040b rw,noatime shared:1 master:2 - fuse.pinpath /s\134,d rw";
         let mount = parse_line(line).expect("a mount");
         assert_eq!(mount.mountpoint, Path::new("/mnt/a b"));
         assert_eq!(mount.fs_type, "fuse.pinpath");

@@ -97,8 +97,23 @@ impl Options {
 /// What mount(8), fstab(5) and systemd keep for themselves, and what the kernel does anyway.
 fn is_for_mount(option: &[u8]) -> bool {
     const WORDS: [&[u8]; 18] = [
-        b"", b"defaults", b"auto", b"noauto", b"nofail", b"_netdev", b"user", b"nouser", b"users",
-        b"nousers", b"owner", b"noowner", b"group", b"nogroup", b"relatime", b"nomand", b"loud",
+        b"",
+        b"defaults",
+        b"auto",
+        b"noauto",
+        b"nofail",
+        b"_netdev",
+        b"user",
+        b"nouser",
+        b"users",
+        b"nousers",
+        b"owner",
+        b"noowner",
+        b"group",
+        b"nogroup",
+        b"relatime",
+        b"nomand",
+        b"loud",
         b"diratime",
     ];
     const BEGINNINGS: [&[u8]; 4] = [b"x-", b"X-", b"comment=", b"user="];
@@ -153,14 +168,18 @@ mod tests {
 
     #[test]
     fn what_mount_and_fstab_add_says_nothing() {
-        let list = "defaults,_netdev,nofail,noauto,user,user=anna,x-systemd.automount,comment=hello,";
+        let list =
+            "defaults,_netdev,nofail,noauto,user,user=anna,x-systemd.automount,comment=hello,";
         assert_eq!(read(list).expect("ignored"), Options::default());
     }
 
     #[test]
     fn the_later_of_two_holds() {
         let options = read("ro,suid,nodev,rw,nosuid,dev").expect("options");
-        assert_eq!((options.read_only, options.suid, options.dev), (Some(false), Some(false), Some(true)));
+        assert_eq!(
+            (options.read_only, options.suid, options.dev),
+            (Some(false), Some(false), Some(true))
+        );
     }
 
     #[test]

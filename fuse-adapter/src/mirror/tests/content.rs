@@ -28,7 +28,8 @@ fn with_the_writeback_cache_a_file_opened_for_writing_can_be_read() {
     let f = world.look("f").unwrap();
     let flags = libc::O_WRONLY | libc::O_APPEND;
     let opened = world.mirror.open(&ME, &f, flags).unwrap().file;
-    let (_, created) = world.mirror.create(&ME, &world.root(), name("g"), 0o100_200, 0, flags).unwrap();
+    let (_, created) =
+        world.mirror.create(&ME, &world.root(), name("g"), 0o100_200, 0, flags).unwrap();
     for file in [opened, created.file] {
         files::write(&file, 4, b"bar\n", true).unwrap();
         let mut buf = [0; 4];
@@ -42,7 +43,8 @@ fn with_the_writeback_cache_a_file_opened_for_writing_can_be_read() {
 fn a_mode_that_forbids_writing_counts_for_the_next_open() {
     let world = World::new();
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
-    let (entry, opened) = world.mirror.create(&ME, &world.root(), name("f"), 0o100_444, 0, flags).unwrap();
+    let (entry, opened) =
+        world.mirror.create(&ME, &world.root(), name("f"), 0o100_444, 0, flags).unwrap();
     assert_eq!(entry.attr.perm, 0o444);
     let f = world.node(world.enter(Inode::ROOT, name("f"), entry));
     files::write(&opened.file, 0, b"content", false).unwrap();
@@ -57,11 +59,16 @@ fn create_opens_what_somebody_else_made_meanwhile() {
     let world = World::new();
     world.write("f", "theirs");
     for (flags, expected) in [(libc::O_RDWR, "theirs"), (libc::O_RDWR | libc::O_TRUNC, "")] {
-        let (entry, _) = world.mirror.create(&ME, &world.root(), name("f"), 0o100_600, 0, flags).unwrap();
+        let (entry, _) =
+            world.mirror.create(&ME, &world.root(), name("f"), 0o100_600, 0, flags).unwrap();
         assert_eq!(world.read("f"), expected);
         assert_eq!(entry.attr.size, expected.len() as u64);
     }
-    assert_eq!(std::fs::metadata(world.source("f")).unwrap().mode() & 0o777, 0o644, "not made anew");
+    assert_eq!(
+        std::fs::metadata(world.source("f")).unwrap().mode() & 0o777,
+        0o644,
+        "not made anew"
+    );
 }
 
 #[test]
@@ -82,14 +89,21 @@ fn times_are_exact_and_each_alone() {
     let world = World::new();
     world.write("f", "");
     let f = world.look("f").unwrap();
-    let times = [(-1500_i64, 999_999_999), (-2, 500_000_000), (0, 0), (7_258_118_400, 1), (i64::from(i32::MIN), 0)];
+    let times = [
+        (-1500_i64, 999_999_999),
+        (-2, 500_000_000),
+        (0, 0),
+        (7_258_118_400, 1),
+        (i64::from(i32::MIN), 0),
+    ];
     for (secs, nanos) in times {
         let wanted = Timestamp { secs, nanos };
         let before = world.attr(&f).unwrap();
         let set = SetAttr { mtime: Some(SetTime::At(wanted)), ..NOTHING };
         let after = world.mirror.setattr(&ME, &f, &set).unwrap().0;
         assert_eq!((after.mtime, after.atime), (wanted, before.atime), "atime stays");
-        let set = SetAttr { atime: Some(SetTime::At(wanted)), mtime: Some(SetTime::Now), ..NOTHING };
+        let set =
+            SetAttr { atime: Some(SetTime::At(wanted)), mtime: Some(SetTime::Now), ..NOTHING };
         let after = world.mirror.setattr(&ME, &f, &set).unwrap().0;
         assert_eq!(after.atime, wanted);
         assert!(after.mtime.secs > 1_700_000_000);
@@ -113,7 +127,10 @@ fn special_mode_bits_survive_and_links_stay_themselves() {
     let time = Some(SetTime::At(Timestamp { secs: 5, nanos: 0 }));
     assert_eq!(set("l", SetAttr { atime: time, mtime: time, ..NOTHING }).unwrap().mtime.secs, 5);
     if is_root() {
-        assert_eq!(set("l", SetAttr { uid: Some(111), gid: Some(222), ..NOTHING }).unwrap().uid, 111);
+        assert_eq!(
+            set("l", SetAttr { uid: Some(111), gid: Some(222), ..NOTHING }).unwrap().uid,
+            111
+        );
     }
     assert_eq!(world.attr(&world.look("t").unwrap()).unwrap(), target, "the target is untouched");
     let attr = world.attr(&world.look("l").unwrap()).unwrap();

@@ -17,7 +17,6 @@ mod paths;
 mod right_file;
 mod xattrs;
 
-
 pub(super) struct World {
     dir: TempDir,
     pub(super) mirror: Mirror,
@@ -110,8 +109,16 @@ impl World {
 /// Who runs the tests.
 pub(super) const ME: Request = Request { unique: 1, uid: 0, gid: 0, pid: 0 };
 
-pub(super) const NOTHING: SetAttr<'static, MirrorFile> =
-    SetAttr { perm: None, uid: None, gid: None, size: None, atime: None, mtime: None, ctime: None, file: None };
+pub(super) const NOTHING: SetAttr<'static, MirrorFile> = SetAttr {
+    perm: None,
+    uid: None,
+    gid: None,
+    size: None,
+    atime: None,
+    mtime: None,
+    ctime: None,
+    file: None,
+};
 
 pub(super) fn name(name: &str) -> &Name {
     Name::new(name).unwrap()

@@ -14,7 +14,9 @@ fn descend<'w>(world: &'w World, names: impl Iterator<Item = String>) -> MirrorR
     for component in names {
         rustix::fs::mkdirat(&at, &*component, 0o755.into()).unwrap();
         at = rustix::fs::openat(&at, &*component, flags, Mode::empty()).unwrap();
-        let Ok(Found::Entry(entry)) = world.mirror.lookup(&ME, &world.node(inode), name(&component)) else {
+        let Ok(Found::Entry(entry)) =
+            world.mirror.lookup(&ME, &world.node(inode), name(&component))
+        else {
             panic!("not found");
         };
         inode = world.enter(inode, name(&component), entry);
@@ -23,13 +25,17 @@ fn descend<'w>(world: &'w World, names: impl Iterator<Item = String>) -> MirrorR
 }
 
 fn use_directory(world: &World, deep: &MirrorRef<'_>) {
-    let (entry, opened) = world.mirror.create(&ME, deep, name("leaf"), 0o100_644, 0o022, libc::O_RDWR).unwrap();
+    let (entry, opened) =
+        world.mirror.create(&ME, deep, name("leaf"), 0o100_644, 0o022, libc::O_RDWR).unwrap();
     files::write(&opened.file, 0, b"deep", false).unwrap();
     drop(opened);
     let leaf = world.node(world.enter(deep.inode(), name("leaf"), entry));
     assert_eq!(world.attr(&leaf).unwrap().size, 4);
     assert!(world.mirror.open(&ME, &leaf, libc::O_RDONLY).is_ok());
-    world.mirror.rename(&ME, deep, name("leaf"), deep, name("moved"), RenameFlags::default()).unwrap();
+    world
+        .mirror
+        .rename(&ME, deep, name("leaf"), deep, name("moved"), RenameFlags::default())
+        .unwrap();
     world.resolver.rename(deep.inode(), name("leaf"), deep.inode(), name("moved")).unwrap();
     world.unlink(deep, "moved").unwrap();
     assert!(world.mirror.opendir(&ME, deep, 0).is_ok());
@@ -71,8 +77,16 @@ fn three_thousand_levels() {
 fn names_are_bytes() {
     let world = World::new();
     let longest = [b'n'; 255];
-    let names: [&[u8]; 8] =
-        [b"\xff\xfe", b"a\nb", &longest, b" ", b"-x", b"a\\b", "e\u{301}".as_bytes(), "\u{e9}".as_bytes()];
+    let names: [&[u8]; 8] = [
+        b"\xff\xfe",
+        b"a\nb",
+        &longest,
+        b" ",
+        b"-x",
+        b"a\\b",
+        "e\u{301}".as_bytes(),
+        "\u{e9}".as_bytes(),
+    ];
     let mut inodes = std::collections::HashSet::new();
     for bytes in names {
         let name = Name::new(bytes).unwrap();
@@ -89,7 +103,8 @@ fn link_targets_are_bytes_of_any_length() {
     let long = "t/".repeat(2047) + "x";
     for (index, target) in ["/etc/passwd", "a\nb", "dangling", &long].into_iter().enumerate() {
         let link = format!("l{index}");
-        let entry = world.mirror.symlink(&ME, &world.root(), name(&link), OsStr::new(target)).unwrap();
+        let entry =
+            world.mirror.symlink(&ME, &world.root(), name(&link), OsStr::new(target)).unwrap();
         assert_eq!(entry.attr.size, target.len() as u64);
         let node = world.node(world.enter(Inode::ROOT, name(&link), entry));
         assert_eq!(world.mirror.readlink(&ME, &node).unwrap(), target);

@@ -24,7 +24,10 @@ fn an_unlinked_open_file_can_still_be_used() {
     assert_eq!(files::read(&file, 0, &mut buf), Ok(2));
     assert_eq!(&buf[..2], b"he");
     // A file without a name can't get one again.
-    assert_eq!(world.mirror.link(&ME, &node, &world.root(), name("back")).map(drop), Err(Errno::ENOENT));
+    assert_eq!(
+        world.mirror.link(&ME, &node, &world.root(), name("back")).map(drop),
+        Err(Errno::ENOENT)
+    );
     // It can be opened once more.
     assert!(world.mirror.open(&ME, &node, libc::O_RDWR).is_ok());
 
@@ -100,7 +103,10 @@ fn a_file_that_took_the_name_behind_the_mirror_is_left_alone() {
     let f = world.look("f").unwrap();
     std::fs::remove_file(world.source("f")).unwrap();
     // Made anew until it has the same inode number: only its birth tells it from the first.
-    let ino = world.look("f").map(|_| 0).unwrap_or_else(|_| f.with_data(|data| data.identity().ino).unwrap());
+    let ino = world
+        .look("f")
+        .map(|_| 0)
+        .unwrap_or_else(|_| f.with_data(|data| data.identity().ino).unwrap());
     for attempt in 0..64 {
         world.write("f", "second");
         if std::fs::metadata(world.source("f")).unwrap().ino() == ino {
@@ -121,7 +127,10 @@ fn a_file_that_took_the_name_behind_the_mirror_is_left_alone() {
     for set in set {
         assert_eq!(world.mirror.setattr(&ME, &f, &set).map(drop), Err(Errno::ESTALE));
     }
-    assert_eq!(world.mirror.open(&ME, &f, libc::O_RDWR | libc::O_TRUNC).map(drop), Err(Errno::ESTALE));
+    assert_eq!(
+        world.mirror.open(&ME, &f, libc::O_RDWR | libc::O_TRUNC).map(drop),
+        Err(Errno::ESTALE)
+    );
     assert_eq!(world.mirror.setxattr(&ME, &f, OsStr::new("user.k"), b"v", 0), Err(Errno::ESTALE));
     assert_eq!(world.mirror.link(&ME, &f, &world.root(), name("g")).map(drop), Err(Errno::ESTALE));
     assert_eq!(world.read("f"), "second");
@@ -139,7 +148,10 @@ fn an_open_file_is_followed_where_it_was_moved_behind_the_mirror() {
     std::fs::create_dir(world.source("d")).unwrap();
     world.write("d/f", "B");
     world.mirror.setattr(&ME, &f, &SetAttr { perm: Some(0o600), ..NOTHING }).unwrap();
-    world.mirror.setattr(&ME, &f, &SetAttr { size: Some(0), file: Some(&file), ..NOTHING }).unwrap();
+    world
+        .mirror
+        .setattr(&ME, &f, &SetAttr { size: Some(0), file: Some(&file), ..NOTHING })
+        .unwrap();
     assert_eq!((world.read("d/f").as_str(), world.read("e/f").as_str()), ("B", ""));
     assert_eq!(std::fs::metadata(world.source("e/f")).unwrap().mode() & 0o777, 0o600);
     // A directory that isn't open and was replaced is not looked into.
@@ -172,16 +184,23 @@ fn no_symbolic_link_of_the_source_is_followed() {
     std::fs::write(world.outside("secret/f"), "untouched").unwrap();
     std::fs::create_dir_all(world.source("d/sub")).unwrap();
     world.write("d/f", "mine");
-    let (f, d, sub) = (world.look("d/f").unwrap(), world.look("d").unwrap(), world.look("d/sub").unwrap());
+    let (f, d, sub) =
+        (world.look("d/f").unwrap(), world.look("d").unwrap(), world.look("d/sub").unwrap());
     std::fs::rename(world.source("d"), world.source("was-d")).unwrap();
     symlink(world.outside("secret"), world.source("d")).unwrap();
 
     assert_eq!(world.mirror.lookup(&ME, &d, name("f")).map(drop), Err(Errno::ESTALE));
     for node in [&f, &d, &sub] {
         assert_eq!(world.attr(node), Err(Errno::ESTALE));
-        assert_eq!(world.mirror.setattr(&ME, node, &SetAttr { perm: Some(0), ..NOTHING }).map(drop), Err(Errno::ESTALE));
+        assert_eq!(
+            world.mirror.setattr(&ME, node, &SetAttr { perm: Some(0), ..NOTHING }).map(drop),
+            Err(Errno::ESTALE)
+        );
     }
-    assert_eq!(world.mirror.open(&ME, &f, libc::O_RDWR | libc::O_TRUNC).map(drop), Err(Errno::ESTALE));
+    assert_eq!(
+        world.mirror.open(&ME, &f, libc::O_RDWR | libc::O_TRUNC).map(drop),
+        Err(Errno::ESTALE)
+    );
     assert_eq!(world.mirror.unlink(&ME, &d, name("f")), Err(Errno::ESTALE));
     assert_eq!(world.mirror.mkdir(&ME, &d, name("new"), 0o755, 0).map(drop), Err(Errno::ESTALE));
     assert!(world.mirror.opendir(&ME, &d, 0).is_err());
@@ -189,7 +208,10 @@ fn no_symbolic_link_of_the_source_is_followed() {
     assert_eq!(std::fs::read_dir(world.outside("secret")).unwrap().count(), 1);
     // The link itself is a file of the source.
     let link = world.look("d").unwrap();
-    assert_eq!(world.mirror.readlink(&ME, &link).unwrap(), world.outside("secret").into_os_string());
+    assert_eq!(
+        world.mirror.readlink(&ME, &link).unwrap(),
+        world.outside("secret").into_os_string()
+    );
 }
 
 #[test]
@@ -198,7 +220,14 @@ fn a_device_or_pipe_in_a_files_place_is_never_opened() {
     world.write("f", "");
     let f = world.look("f").unwrap();
     std::fs::remove_file(world.source("f")).unwrap();
-    rustix::fs::mknodat(rustix::fs::CWD, world.source("f"), rustix::fs::FileType::Fifo, 0o644.into(), 0).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        world.source("f"),
+        rustix::fs::FileType::Fifo,
+        0o644.into(),
+        0,
+    )
+    .unwrap();
     // Opening the pipe for writing would wait for a reader.
     assert_eq!(world.mirror.open(&ME, &f, libc::O_WRONLY).map(drop), Err(Errno::ESTALE));
     let flags = libc::O_WRONLY | libc::O_CREAT;

@@ -14,12 +14,18 @@ fn sizes_and_errors() {
     let world = World::new();
     world.write("f", "");
     let f = world.look("f").unwrap();
-    let set = |name: &str, value: &[u8], flags| world.mirror.setxattr(&ME, &f, OsStr::new(name), value, flags);
+    let set = |name: &str, value: &[u8], flags| {
+        world.mirror.setxattr(&ME, &f, OsStr::new(name), value, flags)
+    };
     let mut none = [];
     assert_eq!(world.mirror.listxattr(&ME, &f, &mut none), Ok(0));
     set("user.k", &[7; 300], 0).unwrap();
     set("user.empty", b"", 0).unwrap();
-    assert_eq!(world.mirror.getxattr(&ME, &f, OsStr::new("user.k"), &mut none), Ok(300), "only the size");
+    assert_eq!(
+        world.mirror.getxattr(&ME, &f, OsStr::new("user.k"), &mut none),
+        Ok(300),
+        "only the size"
+    );
     assert_eq!(get(&world, &f, "user.k", 10), Err(Errno::ERANGE));
     assert_eq!(get(&world, &f, "user.k", 300), Ok(vec![7; 300]));
     assert_eq!(get(&world, &f, "user.empty", 10), Ok(vec![]));
