@@ -1,32 +1,12 @@
 //! Leases against transactions: a path that is leased stays true.
 //!
-//! "The handler" of a lease or of a transaction is a write to one loom cell, which stands for the
-//! backend: loom reports it if two handlers that must exclude each other touch the cell at once.
+//! "The handler" of a lease or of a transaction touches a `Backend`, which reports it if two handlers
+//! that must exclude each other do so at once.
 
-#![cfg(loom)]
+#![cfg(any(loom, shuttle))]
 
-use loom::cell::UnsafeCell;
-use loom::sync::Arc;
-use loom::thread;
 use pinpath::{Inode, RenameMode, Resolver};
-use pinpath_loom_tests::{dir, file, name, path, run_model, settle};
-
-/// What a leased path leads to. Touched by a handler with a lease, and by one that renames.
-#[derive(Clone)]
-struct Backend(Arc<UnsafeCell<u32>>);
-
-impl Backend {
-    fn new() -> Self {
-        Backend(Arc::new(UnsafeCell::new(0)))
-    }
-
-    fn touch(&self) {
-        self.0.with_mut(|touched| {
-            // SAFETY: loom checks that nobody else is here; that is what the models are about.
-            unsafe { *touched += 1 }
-        });
-    }
-}
+use pinpath_loom_tests::{Backend, dir, file, name, path, run_model, settle, thread};
 
 /// Renames the file itself while it is leased.
 ///

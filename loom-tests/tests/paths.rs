@@ -1,10 +1,9 @@
 //! Paths against changes of the namespace: no path is ever answered that never was.
 
-#![cfg(loom)]
+#![cfg(any(loom, shuttle))]
 
-use loom::thread;
 use pinpath::{Inode, Kind, PathError, Resolver};
-use pinpath_loom_tests::{dir, file, name, path, run_model, run_model_with, settle};
+use pinpath_loom_tests::{dir, file, name, path, run_model, run_model_with, settle, thread};
 
 /// Bad: the new name of the directory and the old one of the tree above it, or a torn walk.
 #[test]
@@ -35,7 +34,7 @@ fn rename_against_path_building() {
 /// (`Start::still`). Three threads and three preemptions: hours. The linearizability test of the same
 /// race (`resolver/tests/linearizable.rs`) finds the weakening in seconds.
 #[test]
-#[ignore = "takes hours"]
+#[cfg_attr(loom, ignore = "takes hours")]
 fn leaf_rename_then_directory_rename_against_path() {
     run_model_with("leaf_rename_then_directory_rename_against_path", 3, || {
         let resolver = Resolver::new(());

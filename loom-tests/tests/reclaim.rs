@@ -1,10 +1,9 @@
 //! Pins, reclamation, and the reuse of slots.
 
-#![cfg(loom)]
+#![cfg(any(loom, shuttle))]
 
-use loom::thread;
 use pinpath::{Inode, Resolver};
-use pinpath_loom_tests::{file, name, path, run_model, settle};
+use pinpath_loom_tests::{file, name, path, run_model, settle, thread};
 
 /// A request that began while the node was known keeps it, whatever is forgotten and reclaimed.
 ///

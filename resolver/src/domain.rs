@@ -270,33 +270,33 @@ impl Drop for Slot {
 pub(crate) mod pool {
     use super::Domain;
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     static IDLE: crate::sync::Mutex<Vec<&'static Domain>> =
         crate::sync::Mutex::constant(Vec::new());
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) fn take() -> &'static Domain {
         let idle = IDLE.lock().pop();
         idle.unwrap_or_else(|| Box::leak(Box::new(Domain::new())))
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) fn give_back(domain: &'static Domain) {
         IDLE.lock().push(domain);
     }
 
     /// Under loom nothing outlives a run of the model: each resolver has a domain of its own, and
     /// the memory is leaked.
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub(crate) fn take() -> &'static Domain {
         Box::leak(Box::new(Domain::new()))
     }
 
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     pub(crate) fn give_back(_domain: &'static Domain) {}
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

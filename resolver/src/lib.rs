@@ -79,6 +79,6 @@ pub use resolver::{Counting, Options, Resolver, Stats};
 pub use state::Kind;
 pub use transaction::{RenameMode, Transaction, TransactionError};
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub use threads::end_thread;

@@ -220,6 +220,9 @@ impl<D: NodeData> Shared<D> {
         if may_have_children && self.is_below(key.parent, inode, guard) {
             return Err(Error::Cycle(inode));
         }
+        if named && node.state.settle(Kind::Leaf) == Kind::Directory {
+            return Err(Error::KnownElsewhere(inode));
+        }
         self.gain_child(key.parent)?;
         let fresh = Link::new(key.parent, key.name, key.hash, twin);
         let gain = Edit { slot: Some(twin), remove: None, add: Some((fresh, Place::First)) };

@@ -14,7 +14,7 @@ use crate::names::{Key, Shard};
 use crate::relink::{Died, Edit, Place};
 use crate::shared::Shared;
 use crate::state::Kind;
-use crate::sync::{Ordering, epoch};
+use crate::sync::epoch;
 use crate::tree::TreeLock;
 
 impl<D: NodeData> Shared<D> {
@@ -64,13 +64,12 @@ impl<D: NodeData> Shared<D> {
                 tree = Some(self.tree.lock());
                 continue;
             }
-            if may_have_children {
-                if node.children.load(Ordering::Acquire) != 0 {
-                    return Err(Error::DirectoryLink(inode));
-                }
-                if self.is_below(parent, inode, guard) {
-                    return Err(Error::Cycle(inode));
-                }
+            if may_have_children && self.is_below(parent, inode, guard) {
+                return Err(Error::Cycle(inode));
+            }
+            let has_name = !node.links(guard).is_none();
+            if has_name && node.state.settle(Kind::Leaf) == Kind::Directory {
+                return Err(Error::DirectoryLink(inode));
             }
             self.gain_child(parent)?;
             let fresh = Link::new(parent, name, key.hash, inode.slot());

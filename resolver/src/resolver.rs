@@ -369,6 +369,8 @@ impl<D: NodeData> Resolver<D> {
     /// until this is called.
     pub fn reclaim(&self) -> usize {
         let reclaimed = reclaim::advance(&self.shared);
+        // What was reclaimed is freed when the epochs move on, which they do only if somebody pins.
+        epoch::pin().flush();
         if reclaimed > 0 && !self.shared.retired.pressing() {
             self.shared.names.shrink();
             self.shared.identities.shrink();

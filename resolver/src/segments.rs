@@ -115,7 +115,7 @@ impl<T> Drop for Segments<T> {
 }
 
 /// Zeroed memory straight from the system: pages of a large segment that nobody writes cost nothing.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn allocate<T: Zeroed>(length: usize) -> *mut T {
     let layout = layout::<T>(length);
     // SAFETY: the layout isn't empty: lengths are at least `FIRST`, elements have a size (asserted).
@@ -127,7 +127,7 @@ fn allocate<T: Zeroed>(length: usize) -> *mut T {
 }
 
 /// loom's atomics must be made one by one.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 fn allocate<T: Zeroed>(length: usize) -> *mut T {
     let elements: Box<[T]> = (0..length).map(|_| T::default()).collect();
     Box::into_raw(elements).cast()
@@ -156,7 +156,7 @@ impl<T> fmt::Debug for Segments<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use crate::sync::AtomicU64;

@@ -104,6 +104,10 @@ impl<D: NodeData> Shared<D> {
     /// One more link names this node as its parent: it can't be reclaimed until `lose_child`.
     pub(crate) fn gain_child(&self, parent: Inode) -> Result<(), Error> {
         let node = self.directory(parent)?;
+        // What has a child is a directory, and can't get a second name any more.
+        if node.state.settle(Kind::Directory) == Kind::Leaf {
+            return Err(Error::NotADirectory(parent));
+        }
         loop {
             node.children.fetch_add(1, Ordering::Relaxed);
             // Pairs with the fence in `reclaim::close`: the reclaimer closes the node and then

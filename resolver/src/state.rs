@@ -3,7 +3,7 @@
 //! | bits | what | who changes it |
 //! | --- | --- | --- |
 //! | 0..48 | lookup count: what the kernel knows of the node | `lookup` adds, `forget` subtracts |
-//! | 48, 49 | kind: directory, leaf, unknown | set when the node is made |
+//! | 48, 49 | kind: directory, leaf, unknown | set when the node is made; an unknown one becomes a directory with its first child and a leaf with its second name |
 //! | 50 `QUEUED` | in the queue of nodes that may be reclaimed | who finds the count zero; the reclaimer clears it |
 //! | 51 `AGAIN` | found zero once more while queued: waits for one more grace period | as above |
 //! | 52 `MOVING` | a transaction has it | that transaction |
@@ -34,7 +34,8 @@ pub enum Kind {
     Directory,
     /// Anything else: it has no children, and may have several names (hard links).
     Leaf,
-    /// Not known: treated with the caution that a directory needs.
+    /// Not known: treated with the caution that a directory needs, until it has a child (then it is
+    /// a directory) or a second name (then it is none).
     Unknown,
 }
 
@@ -120,6 +121,17 @@ impl State {
             Kind::Unknown => 0,
         };
         self.0.store(LIVE | kind | count.min(COUNT), Ordering::Release);
+    }
+
+    /// It has turned out to be of this kind. Answers the kind that it is of now: another one, if that
+    /// was known already.
+    pub(crate) fn settle(&self, kind: Kind) -> Kind {
+        let bit = if kind == Kind::Directory { DIRECTORY } else { LEAF };
+        let known = |word| (word & (DIRECTORY | LEAF) == 0).then_some(word | bit);
+        match self.update(known) {
+            Ok(_) => kind,
+            Err(word) => Snapshot(word).kind(),
+        }
     }
 
     /// Counts `by` more lookups; false if the node is dead.

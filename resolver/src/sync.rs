@@ -1,10 +1,10 @@
-//! The one place that chooses between `std` and loom.
+//! The one place that chooses between `std`, loom and shuttle.
 //!
 //! Everything concurrent in this crate takes its atomics, locks, thread-locals and its epoch
 //! reclamation from here, so that the models in `loom-tests/` run the very same code. Nothing else
-//! in the crate names `std::sync` or loom.
+//! in the crate names `std::sync`, loom or shuttle.
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod imp {
     pub(crate) use std::sync::atomic::{
         AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence,
@@ -25,20 +25,39 @@ mod imp {
     };
     pub(crate) use loom::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    pub(crate) use super::loom_epoch as epoch;
+    pub(crate) use super::model_epoch as epoch;
+    pub(crate) use loom::{lazy_static, thread_local};
 
     pub(crate) fn spin_loop() {
         loom::thread::yield_now();
     }
 }
 
+#[cfg(shuttle)]
+mod imp {
+    pub(crate) use shuttle::sync::atomic::{
+        AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
+    pub(crate) use shuttle::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+    pub(crate) use super::model_epoch as epoch;
+    pub(crate) use shuttle::{lazy_static, thread_local};
+
+    pub(crate) fn spin_loop() {
+        shuttle::thread::yield_now();
+    }
+}
+
 pub(crate) use imp::*;
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 use std::sync as locks;
 
 #[cfg(loom)]
 use loom::sync as locks;
+
+#[cfg(shuttle)]
+use shuttle::sync as locks;
 
 /// A mutex that a panic doesn't poison: every critical section here leaves its data whole at each
 /// point where it can unwind.
@@ -50,7 +69,7 @@ impl<T> Mutex<T> {
         Mutex(locks::Mutex::new(value))
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(any(loom, shuttle)))]
     pub(crate) const fn constant(value: T) -> Self {
         Mutex(locks::Mutex::new(value))
     }
@@ -102,17 +121,17 @@ impl Condvar {
 
 /// Epoch reclamation for the models: what is deferred runs once no guard is held.
 ///
-/// Simpler than crossbeam's (which loom can't see through) and at least as eager, so it hides no
+/// Simpler than crossbeam's (which loom and shuttle can't see through) and at least as eager, so it hides no
 /// use after free that crossbeam's would show, and it invents none.
-#[cfg(loom)]
-pub(crate) mod loom_epoch {
+#[cfg(any(loom, shuttle))]
+pub(crate) mod model_epoch {
     use std::cell::RefCell;
 
     type Deferred = Box<dyn FnOnce()>;
 
-    loom::lazy_static! {
-        static ref PENDING: loom::sync::Mutex<Pending> =
-            loom::sync::Mutex::new(Pending { guards: 0, deferred: RefCell::new(Vec::new()) });
+    super::lazy_static! {
+        static ref PENDING: super::locks::Mutex<Pending> =
+            super::locks::Mutex::new(Pending { guards: 0, deferred: RefCell::new(Vec::new()) });
     }
 
     struct Pending {
@@ -120,7 +139,7 @@ pub(crate) mod loom_epoch {
         deferred: RefCell<Vec<Deferred>>,
     }
 
-    // SAFETY: loom runs all threads of a model on one OS thread, one at a time.
+    // SAFETY: loom and shuttle run all threads of a model on one OS thread, one at a time.
     unsafe impl Send for Pending {}
 
     #[derive(Debug)]

@@ -16,11 +16,11 @@ struct Numbers {
     next: usize,
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 static NUMBERS: Mutex<Numbers> = Mutex::constant(Numbers { free: BTreeSet::new(), next: 0 });
 
-#[cfg(loom)]
-loom::lazy_static! {
+#[cfg(any(loom, shuttle))]
+crate::sync::lazy_static! {
     static ref NUMBERS: Mutex<Numbers> = Mutex::new(Numbers::default());
 }
 
@@ -36,7 +36,7 @@ fn give_back(number: usize) {
     NUMBERS.lock().free.insert(number);
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod own {
     /// A number for as long as this lives.
     #[derive(Debug)]
@@ -66,11 +66,11 @@ mod own {
 
 /// loom drops its statics while thread-locals are still being dropped, so a model says itself when
 /// a thread ends.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod own {
     use std::cell::Cell;
 
-    loom::thread_local! {
+    crate::sync::thread_local! {
         static NUMBER: Cell<Option<usize>> = Cell::new(None);
     }
 
@@ -91,10 +91,10 @@ mod own {
 
 pub(crate) use own::with_number;
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 pub use own::end_thread;
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::sync::Barrier;

@@ -3,6 +3,7 @@
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Memory that is read after it was freed.
 #[test]
@@ -33,11 +34,18 @@ unsafe impl Sync for Racy {}
 #[ignore = "wrong on purpose, for ThreadSanitizer and Miri"]
 fn thread() {
     let racy = Racy(UnsafeCell::new(0));
+    let missing = AtomicUsize::new(2);
     let write = || {
-        let racy = &racy;
-        for number in 0..1000 {
+        let racy = black_box(&racy);
+        // Both at once, for a thread may be taken for the successor of one that has ended. Relaxed:
+        // this orders nothing.
+        missing.fetch_sub(1, Ordering::Relaxed);
+        while missing.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        for _ in 0..1000 {
             // SAFETY: none, as above.
-            unsafe { racy.0.get().write_volatile(number) };
+            unsafe { *black_box(racy.0.get()) += 1 };
         }
     };
     std::thread::scope(|scope| {

@@ -27,6 +27,10 @@ fn histories() -> u64 {
 /// After this long a test does not go on only to see more overlaps.
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// With fewer overlaps than this nothing was tested, so it goes on for longer, and then fails.
+const ENOUGH: u64 = 10;
+const PATIENCE: Duration = Duration::from_secs(60);
+
 fn at(parent: Inode, name: &str) -> Place {
     Place { parent, name: name.into() }
 }
@@ -53,22 +57,27 @@ fn race(name: &str, going: Going, scripts: impl Fn(&mut Setup) -> Vec<Vec<Call>>
 }
 
 /// Calls `one`, which runs and checks one history and says whether calls overlapped in it, until
-/// there were enough that did. On a busy machine that may take long, so a part of them is enough if
-/// the time is over; hardly any is not, for then nothing was tested.
+/// there were enough that did. On a busy machine that may take long, so a part of them does if the
+/// time is over.
 fn repeat(name: &str, mut one: impl FnMut(u64) -> bool) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     // The threads of one race are to meet each other, not those of another one.
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let start = Instant::now();
     let (mut run, mut overlapping) = (0, 0);
-    while overlapping < histories() && (start.elapsed() < LIMIT || run < histories()) {
+    let goes_on = |run, overlapping| match start.elapsed() {
+        _ if overlapping >= histories() => false,
+        time if overlapping < ENOUGH => time < PATIENCE,
+        time => time < LIMIT || run < histories(),
+    };
+    while goes_on(run, overlapping) {
         let _watched = watch(format!("{name}, history {run}"));
         overlapping += u64::from(one(run));
         run += 1;
     }
     println!("{name}: {run} histories, {overlapping} of them with calls at the same time");
     if std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1) {
-        assert!(overlapping * 50 >= histories(), "too few calls met to say anything");
+        assert!(overlapping >= ENOUGH.min(histories()), "too few calls met to say anything");
     }
 }
 

@@ -8,6 +8,7 @@ use pinpath_testkit::op::Op;
 use pinpath_testkit::strategy::{operations, operations_under_pins};
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
+use std::cell::Cell;
 
 fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, max_shrink_iters: 20_000, ..Default::default() }
@@ -20,11 +21,17 @@ fn root() -> impl Strategy<Value = Option<u8>> {
 
 fn explore(operations: impl Strategy<Value = Vec<Op>>, pace: Pace, look: Look) {
     let mut runner = TestRunner::new(config());
+    let (sequences, done) = (Cell::new(0), Cell::new(0));
     let result = runner.run(&(operations, root()), |(ops, root)| {
+        sequences.set(sequences.get() + 1);
+        done.set(done.get() + ops.len());
         run(&ops, root, pace, look).map_err(TestCaseError::fail)
     });
     match result {
-        Ok(()) => {}
+        Ok(()) => {
+            let (sequences, done) = (sequences.get(), done.get());
+            println!("{pace:?}, {look:?}: {sequences} sequences, {done} operations");
+        }
         Err(TestError::Fail(_, (ops, root))) => {
             let (ops, why) = smallest(ops, |ops| run(ops, root, pace, look).err());
             panic!("{why}\nby {ops:?}, {root:?}, {pace:?}, {look:?}");

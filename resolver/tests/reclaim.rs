@@ -196,7 +196,7 @@ fn a_directory_stays_for_what_is_in_it_and_goes_with_the_last_of_it() {
 /// A recursion would end with the stack.
 #[test]
 fn a_very_deep_tree_goes_at_once() {
-    const DEPTH: usize = 50_000;
+    const DEPTH: usize = if cfg!(miri) { 100 } else { 50_000 };
     let resolver = Resolver::new(());
     let mut all = vec![ROOT];
     for _ in 0..DEPTH {
@@ -250,6 +250,7 @@ fn an_unlinked_node_stays_while_it_is_counted() {
 
 /// Nobody calls `reclaim` here.
 #[test]
+#[cfg_attr(miri, ignore = "much work for an interpreter")]
 fn a_busy_table_reclaims_by_itself() {
     let resolver = Resolver::new(());
     let names: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
@@ -298,6 +299,7 @@ fn wait_until_alive(alive: &AtomicUsize, expected: usize, mut meanwhile: impl Fn
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "much work for an interpreter")]
 fn data_is_dropped_once_for_each_node_and_for_each_that_was_not_needed() {
     let alive = Arc::new(AtomicUsize::new(0));
     let resolver = Resolver::new(Counted::new(&alive));

@@ -159,6 +159,15 @@ mod tests {
         }
         File::create(temp.path().join("later")).unwrap();
         assert_eq!(names_from(&mut stream, &dir, 0).len(), 3003, "offset 0 reads anew");
+
+        // Also where the first entry was read and nothing of it taken.
+        let small = tempfile::tempdir().unwrap();
+        let dir = File::open(small.path()).unwrap();
+        let mut stream = Dirents::default();
+        stream.seek(&dir, 0).unwrap();
+        assert!(stream.peek(&dir).unwrap().is_some());
+        File::create(small.path().join("later")).unwrap();
+        assert_eq!(names_from(&mut stream, &dir, 0).len(), 3);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The mirror: a directory, seen again somewhere else.
 //!
 //! [`Mirror`] is a whole filesystem, and the handler that shows what one on top of paths looks
-//! like. What ext4 would answer is the right answer; where a mount can't give it, SEMANTICS.md
-//! says so.
+//! like. What a plain directory would answer is the right answer.
 //!
 //! | file | what it is about |
 //! | --- | --- |

@@ -37,7 +37,7 @@ fn each_option_reaches_the_kernel() {
     );
     let open = seen("suid,dev");
     assert!(!open.contains(",nosuid,") && !open.contains(",nodev,"), "{open}");
-    for option in ["ro", "noexec", "noatime"] {
+    for option in ["ro", "noexec", "noatime", "nodiratime"] {
         assert!(seen(option).contains(&format!(",{option},")), "{option}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, SeekFrom};
@@ -12,110 +12,6 @@ use super::*;
 
 fn rw(path: impl AsRef<Path>) -> File {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap()
-}
-
-/// A file mapped shared.
-pub(super) struct Map {
-    start: *mut libc::c_void,
-    length: usize,
-}
-
-impl Map {
-    pub(super) fn of(file: &File, length: usize, writable: bool) -> Self {
-        let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        assert_ne!(start, libc::MAP_FAILED, "{}", std::io::Error::last_os_error());
-        Map { start, length }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped for as long as `self` lives; the tests let nobody else write meanwhile.
-        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
-    }
-
-    fn store(&self, at: usize, bytes: &[u8]) {
-        assert!(at + bytes.len() <= self.length);
-        // SAFETY: within the mapping, which is writable where this is called.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                self.start.cast::<u8>().add(at),
-                bytes.len(),
-            )
-        };
-    }
-
-    fn sync(&self) {
-        // SAFETY: the mapping's own address and length.
-        assert_eq!(unsafe { libc::msync(self.start, self.length, libc::MS_SYNC) }, 0);
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        // SAFETY: the mapping's own address and length, and nobody uses it any more.
-        unsafe { libc::munmap(self.start, self.length) };
-    }
-}
-
-/// Stores are read, writes are seen in the map, the descriptor may be closed first (B63).
-#[test]
-fn shared_mappings() {
-    everywhere(|at| {
-        let path = at.join("f");
-        write(&path, [b'.'; 8192]);
-        let file = rw(&path);
-        let map = Map::of(&file, 8192, true);
-        let other = Map::of(&rw(&path), 8192, false);
-        map.store(10, b"mmap");
-        map.sync();
-        let mut buf = [0; 4];
-        file.read_exact_at(&mut buf, 10).unwrap();
-        assert_eq!(&buf, b"mmap");
-        file.write_all_at(b"WRIT", 5000).unwrap();
-        assert_eq!(
-            (&map.bytes()[5000..5004], &other.bytes()[10..14]),
-            (&b"WRIT"[..], &b"mmap"[..])
-        );
-        drop(file);
-        map.store(0, b"late");
-        map.store(8188, b"last");
-        drop(map);
-        let content = std::fs::read(&path).unwrap();
-        assert_eq!((&content[..4], &content[8188..]), (&b"late"[..], &b"last"[..]));
-    });
-}
-
-/// Pages of a mapping are written through any open descriptor, also one that appends.
-#[test]
-fn a_mapping_is_not_appended() {
-    everywhere(|at| {
-        let path = at.join("f");
-        write(&path, [b'.'; 4096]);
-        let appending = OpenOptions::new().append(true).read(true).open(&path).unwrap();
-        let map = Map::of(&rw(&path), 4096, true);
-        map.store(0, b"page");
-        map.sync();
-        (&appending).write_all(b"end").unwrap();
-        map.store(4, b"PAGE");
-        drop(map);
-        drop(appending);
-        let content = std::fs::read(&path).unwrap();
-        assert_eq!(
-            (content.len(), &content[..8], &content[4096..]),
-            (4099, &b"pagePAGE"[..], &b"end"[..])
-        );
-    });
 }
 
 /// Truncating by open, with and without writing, with others open (B40).
@@ -134,12 +30,6 @@ fn truncation() {
             (std::fs::metadata(&f).unwrap().len(), one.read_at(&mut buf, 0).unwrap()),
             (0, 0)
         );
-        write(&f, [7; 10_000]);
-        let map = Map::of(&one, 10_000, false);
-        assert_eq!(map.bytes()[9000], 7);
-        one.set_len(5000).unwrap();
-        one.set_len(10_000).unwrap();
-        assert_eq!((map.bytes()[4999], map.bytes()[5000], map.bytes()[9000]), (7, 0, 0));
     });
 }
 
@@ -315,8 +205,9 @@ fn large_offsets_and_direct_io() {
         let direct =
             rustix::fs::openat(CWD, at.join("direct"), flags, Mode::from_raw_mode(0o644)).unwrap();
         // Aligned memory, as the plain directory wants it.
-        let memory = Map::of(&rw(at.join("large")), 8192, false);
-        assert_eq!(rustix::io::pwrite(&direct, memory.bytes(), 4096), Ok(8192));
+        let memory = vec![7; 3 * 4096];
+        let start = memory.as_ptr().align_offset(4096);
+        assert_eq!(rustix::io::pwrite(&direct, &memory[start..start + 8192], 4096), Ok(8192));
         assert_eq!(rustix::fs::fstat(&direct).unwrap().st_size, 12_288);
     });
 }

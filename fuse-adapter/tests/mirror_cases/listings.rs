@@ -130,19 +130,6 @@ fn entries_that_vanish() {
     }
 }
 
-/// A size in a listing is taken for the truth and cuts a mapping short (B19).
-#[test]
-fn a_mapped_file_is_not_cut_by_a_listing() {
-    everywhere(|at| {
-        write(at.join("f"), [7; 10_000]);
-        let map = super::content::Map::of(&File::open(at.join("f")).unwrap(), 10_000, false);
-        for entry in std::fs::read_dir(at).unwrap() {
-            assert_eq!(entry.unwrap().metadata().unwrap().len(), 10_000);
-        }
-        assert_eq!(map.bytes()[9_999], 7);
-    });
-}
-
 /// st_ino, d_ino and the source's number are one, and stay it (B45).
 #[test]
 fn inode_numbers_are_the_sources() {

@@ -13,6 +13,13 @@ use pinpath::{Inode, Kind, NodeData};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+#[cfg(not(shuttle))]
+use std::thread;
+
+// The threads of a history are shuttle's in its models. The clock is not: it must not add schedules.
+#[cfg(shuttle)]
+use shuttle::thread;
+
 /// May nodes go while the threads run?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
@@ -150,7 +157,7 @@ impl Setup {
         let pin = (going == Going::Pinned).then(|| self.resolver.pin());
         let clock = AtomicU64::new(0);
         let missing = AtomicUsize::new(scripts.len());
-        let mut events: Vec<Event<Asked, Told>> = std::thread::scope(|scope| {
+        let mut events: Vec<Event<Asked, Told>> = thread::scope(|scope| {
             let run = |(thread, script)| {
                 let (clock, missing) = (&clock, &missing);
                 scope.spawn(move || {
@@ -160,7 +167,7 @@ impl Setup {
             };
             let scripts = scripts.iter().map(Vec::as_slice).enumerate();
             let threads: Vec<_> = scripts.map(run).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<_>>| match thread.join() {
+            let join = |thread: thread::ScopedJoinHandle<'_, Vec<_>>| match thread.join() {
                 Ok(events) => events,
                 Err(panic) => std::panic::resume_unwind(panic),
             };
@@ -226,8 +233,11 @@ impl Setup {
     }
 }
 
-/// Returns in all threads at about the same moment.
+/// Returns in all threads at about the same moment. (shuttle decides by itself who begins.)
 fn begin_together(missing: &AtomicUsize) {
+    if cfg!(shuttle) {
+        return;
+    }
     missing.fetch_sub(1, Ordering::SeqCst);
     let mut turns = 0_u32;
     while missing.load(Ordering::SeqCst) > 0 {

@@ -21,7 +21,7 @@ impl Oracle {
     /// Gets or makes the node of a name, and counts one lookup of it.
     ///
     /// # Errors
-    /// As [`Oracle::meet`]; nothing was changed.
+    /// As `Oracle::meet`; nothing was changed.
     pub fn lookup(&mut self, parent: Inode, entry: &NewEntry) -> Result<Inode, Error> {
         let inode = self.meet(parent, entry)?;
         self.node_mut(inode).lookups += 1;
@@ -31,7 +31,7 @@ impl Oracle {
     /// A listing: `lookup` for each entry in turn, or, uncounted, only getting or making the nodes.
     ///
     /// # Errors
-    /// For the whole: `Stale`, `NotADirectory`, of `parent`. For an entry: as [`Oracle::meet`].
+    /// For the whole: `Stale`, `NotADirectory`, of `parent`. For an entry: as `Oracle::meet`.
     pub fn list(
         &mut self,
         parent: Inode,
@@ -73,6 +73,7 @@ impl Oracle {
             return Ok(self.insert(place, entry));
         };
         self.can_be_met_at(other, parent)?;
+        self.gains_name(other, parent);
         self.remove_name(&place);
         self.node_mut(other).names.insert(0, place);
         Ok(other)
@@ -98,6 +99,7 @@ impl Oracle {
     fn insert(&mut self, place: Place, entry: &NewEntry) -> Inode {
         let node =
             Node { kind: entry.kind, identity: entry.identity, lookups: 0, names: vec![place] };
+        self.settle_kind(node.names[0].parent, Kind::Directory);
         self.nodes.insert(entry.fresh, node);
         entry.fresh
     }

@@ -154,6 +154,14 @@ impl Oracle {
         }
     }
 
+    /// A node of unknown kind has turned out to be of this one.
+    fn settle_kind(&mut self, inode: Inode, kind: Kind) {
+        let node = self.node_mut(inode);
+        if node.kind == Kind::Unknown {
+            node.kind = kind;
+        }
+    }
+
     fn has_children(&self, inode: Inode) -> bool {
         let mut places = self.nodes().flat_map(|(_, node)| &node.names);
         places.any(|place| place.parent == inode)

@@ -35,8 +35,8 @@ impl Oracle {
     /// it was known for this node, only the lookup is counted.
     ///
     /// # Errors
-    /// `Root`, `Stale`, `NotADirectory`; `DirectoryLink` of a directory, and of a node of unknown
-    /// kind that has children; `Cycle` if it would be its own child.
+    /// `Root`, `Stale`, `NotADirectory`; `DirectoryLink` of a directory; `Cycle` if it would be its
+    /// own child.
     pub fn link(&mut self, inode: Inode, place: &Place) -> Result<(), Error> {
         if inode == Inode::ROOT {
             return Err(Error::Root);
@@ -46,17 +46,24 @@ impl Oracle {
             return Err(Error::DirectoryLink(inode));
         }
         if self.at(place) != Some(inode) {
-            if self.has_children(inode) {
-                return Err(Error::DirectoryLink(inode));
-            }
             if self.at_or_above(inode, place.parent) {
                 return Err(Error::Cycle(inode));
             }
+            self.gains_name(inode, place.parent);
             self.remove_name(place);
             self.node_mut(inode).names.push(place.clone());
         }
         self.node_mut(inode).lookups += 1;
         Ok(())
+    }
+
+    /// A node is about to get one more name. Its new parent is a directory, and what has two names
+    /// is none.
+    pub(super) fn gains_name(&mut self, inode: Inode, parent: Inode) {
+        self.settle_kind(parent, Kind::Directory);
+        if !self.node_mut(inode).names.is_empty() {
+            self.settle_kind(inode, Kind::Leaf);
+        }
     }
 
     /// The name is gone. Tells whose it was.
@@ -88,6 +95,9 @@ impl Oracle {
             return Ok(());
         }
         self.remove_name(to);
+        if source.is_some() {
+            self.settle_kind(to.parent, Kind::Directory);
+        }
         self.replace_name(source, from, to);
         Ok(())
     }
@@ -105,6 +115,11 @@ impl Oracle {
         self.can_move(at_b, a)?;
         if at_a == at_b {
             return Ok(());
+        }
+        for (moved, parent) in [(at_a, b.parent), (at_b, a.parent)] {
+            if moved.is_some() {
+                self.settle_kind(parent, Kind::Directory);
+            }
         }
         self.replace_name(at_a, a, b);
         self.replace_name(at_b, b, a);

@@ -60,7 +60,7 @@ struct MirrorArguments {
     allow_other: bool,
 
     /// Mount options, separated by commas: ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime,
-    /// noatime, sync, async, dirsync, allow_other, default_permissions, auto_unmount, fsname=NAME,
+    /// noatime, nodiratime, strictatime, lazytime, sync, async, dirsync, allow_other, default_permissions, auto_unmount, fsname=NAME,
     /// subtype=NAME, cache=MODE, readers=N, handlers=N, clone_fd, clear_stale. What only mount(8)
     /// and fstab care for (defaults, nofail, x-...) is ignored
     #[arg(short = 'o', value_name = "OPTION,...")]
@@ -70,11 +70,12 @@ struct MirrorArguments {
     #[arg(long, value_name = "N", value_parser = threads)]
     readers: Option<usize>,
 
-    /// Threads that work on requests [default: chosen by the number of CPUs]
+    /// Threads that work on requests [default: two per CPU, at least four]
     #[arg(long, value_name = "N", value_parser = threads)]
     handlers: Option<usize>,
 
-    /// Give each reader a channel of its own to the kernel
+    /// Give each reader a channel of its own to the kernel (gains little, and turns listings with
+    /// attributes off)
     #[arg(long)]
     clone_fd: bool,
 

@@ -46,7 +46,7 @@ pub(crate) fn split() -> Result<Side, Failure> {
 
 /// Waits until the child says that the mount answers, or ends.
 fn wait(mut pipe: File, child: i32) -> Result<ExitCode, Failure> {
-    if matches!(pipe.read(&mut [0]), Ok(1)) {
+    if pipe.read_exact(&mut [0]).is_ok() {
         return Ok(ExitCode::SUCCESS);
     }
     let status = match Pid::from_raw(child) {

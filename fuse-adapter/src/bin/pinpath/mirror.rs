@@ -161,7 +161,8 @@ fn mount_options(options: &Options, source: &Path) -> MountOptions {
     wanted.no_atime = options.atime == Some(false);
     wanted.auto_unmount = options.auto_unmount;
     let more = [("sync", options.sync == Some(true)), ("dirsync", options.dirsync)];
-    wanted.more = more.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).into()).collect();
+    let more = more.iter().filter(|(_, on)| *on).map(|(name, _)| (*name).into());
+    wanted.more = more.chain(options.times.iter().cloned()).collect();
     wanted.threads.readers = options.readers.unwrap_or(wanted.threads.readers);
     wanted.threads.handlers = options.handlers.unwrap_or(wanted.threads.handlers);
     wanted.threads.clone_fd = options.clone_fd;
@@ -178,6 +179,7 @@ fn checked_by_kernel(options: &Options) -> bool {
 /// `mount -o remount,...`: only the kernel has to know.
 fn remount(plan: &Plan) -> Result<ExitCode, Failure> {
     let options = &plan.options;
+    let times = |name: &str| options.times.iter().any(|option| option == name);
     let flags = [
         (MountFlags::RDONLY, options.read_only == Some(true)),
         (MountFlags::NOSUID, options.suid != Some(true)),
@@ -186,6 +188,9 @@ fn remount(plan: &Plan) -> Result<ExitCode, Failure> {
         (MountFlags::NOATIME, options.atime == Some(false)),
         (MountFlags::SYNCHRONOUS, options.sync == Some(true)),
         (MountFlags::DIRSYNC, options.dirsync),
+        (MountFlags::NODIRATIME, times("nodiratime")),
+        (MountFlags::STRICTATIME, times("strictatime")),
+        (MountFlags::LAZYTIME, times("lazytime")),
     ];
     let flags = flags.iter().filter(|(_, on)| *on).map(|(flag, _)| *flag).collect();
     rustix::mount::mount_remount(&plan.mountpoint, flags, "")

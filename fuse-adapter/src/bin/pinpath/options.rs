@@ -19,6 +19,8 @@ pub(crate) struct Options {
     pub(crate) atime: Option<bool>,
     pub(crate) sync: Option<bool>,
     pub(crate) dirsync: bool,
+    /// What else is said of access times: nodiratime, strictatime, lazytime.
+    pub(crate) times: Vec<String>,
     pub(crate) allow_other: bool,
     pub(crate) default_permissions: bool,
     pub(crate) auto_unmount: bool,
@@ -65,6 +67,9 @@ impl Options {
             b"sync" => self.sync = Some(true),
             b"async" => self.sync = Some(false),
             b"dirsync" => self.dirsync = true,
+            b"nodiratime" | b"strictatime" | b"lazytime" => {
+                self.times.push(String::from_utf8_lossy(option).into_owned());
+            }
             b"allow_other" => self.allow_other = true,
             b"default_permissions" => self.default_permissions = true,
             b"auto_unmount" => self.auto_unmount = true,
