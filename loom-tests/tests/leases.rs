@@ -54,7 +54,10 @@ fn lease_against_rename_of_an_ancestor() {
     run_model("lease_against_rename_of_an_ancestor", || ancestor(false));
 }
 
-/// The same when the path is kept already: the kept path must not be a way around the mark.
+/// The same when the path is kept already.
+///
+/// Bad: who has a kept path looks no further, and the mark above is never seen. Taking a kept path for
+/// enough in `Shared::check_lease` makes it fail.
 #[test]
 fn lease_with_a_cached_path_against_rename_of_an_ancestor() {
     run_model("lease_with_a_cached_path_against_rename_of_an_ancestor", || ancestor(true));
@@ -89,7 +92,8 @@ fn ancestor(cached: bool) {
 
 /// Two directories are renamed by two threads, one within the other, and a third leases below both.
 ///
-/// Bad: each waits for a lease of the other.
+/// Bad: each waits for a lease of the other; or one sleeps and the other doesn't wake it. Without the
+/// wake-up at the end of `Marks` it fails: loom finds that all threads sleep.
 #[test]
 fn two_renames_and_a_lease() {
     run_model("two_renames_and_a_lease", || {
@@ -129,7 +133,8 @@ fn two_renames_and_a_lease() {
 
 /// A link needs two leases at once, and one of them is being renamed.
 ///
-/// Bad: it holds one while it waits for the other, for which the rename waits.
+/// Bad: it holds one while it waits for the other, and the rename waits for the one. Sleeping before
+/// the leases are dropped (`lease_all`) makes it fail.
 #[test]
 fn two_leases_at_once_against_a_rename() {
     run_model("two_leases_at_once_against_a_rename", || {
@@ -163,7 +168,8 @@ fn two_leases_at_once_against_a_rename() {
 
 /// A transaction is given up.
 ///
-/// Bad: a mark or the tree's count of moving directories stays, and the lease waits for ever.
+/// Bad: a mark stays, and the lease waits for ever. Not clearing it at the end of `Marks` makes it
+/// fail.
 #[test]
 fn abort_lets_leases_go_on() {
     run_model("abort_lets_leases_go_on", || {
@@ -186,7 +192,7 @@ fn abort_lets_leases_go_on() {
 /// The lease ends on another thread than it began on.
 ///
 /// Bad: the transaction sleeps and nobody wakes it: the lease's end doesn't see that somebody waits,
-/// and the transaction doesn't see the end.
+/// and the transaction doesn't see the end. Without the fence in `Domain::unpublish` it fails.
 #[test]
 fn lease_ends_on_another_thread() {
     run_model("lease_ends_on_another_thread", || {

@@ -15,7 +15,7 @@ use crate::sync::{Ordering, fence};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fences {
     /// Light: compiler fence. Heavy: membarrier.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
     Asymmetric,
     /// Both are `fence(SeqCst)`.
     Symmetric,
@@ -24,7 +24,7 @@ pub(crate) enum Fences {
 impl Fences {
     /// The best pair that this process may use.
     pub(crate) fn detect() -> Self {
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
         {
             use rustix::thread::{MembarrierCommand, membarrier};
             // Registering twice is allowed. The second call proves that the command itself is
@@ -42,7 +42,7 @@ impl Fences {
     #[inline(always)]
     pub(crate) fn light(self) {
         match self {
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
             Fences::Asymmetric => crate::sync::compiler_fence(Ordering::SeqCst),
             Fences::Symmetric => fence(Ordering::SeqCst),
         }
@@ -52,7 +52,7 @@ impl Fences {
     #[cold]
     pub(crate) fn heavy(self) {
         match self {
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
             Fences::Asymmetric => {
                 use rustix::thread::{MembarrierCommand, membarrier};
                 // It worked when the pair was chosen, and then it can't fail later (membarrier(2)

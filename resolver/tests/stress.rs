@@ -23,7 +23,7 @@ const THREADS: usize = 4;
 const NAMES: [&str; 8] = ["a", "b", "c", "d", "w", "x", "y", "z"];
 
 /// Work between two looks at the clock and the mailbox.
-const ROUND: usize = if cfg!(miri) { 20 } else { 200 };
+const ROUND: usize = 200;
 
 /// More ids than this a thread gives back.
 const MOST_COUNTED: usize = 40;

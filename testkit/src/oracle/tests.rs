@@ -151,17 +151,23 @@ fn a_directory_is_not_met_below_itself() {
 }
 
 #[test]
-fn a_node_of_unknown_kind_is_linked_and_met_like_a_leaf_where_that_makes_no_cycle() {
+fn a_node_of_unknown_kind_is_not_put_below_itself() {
     let mut tree = Tree::new();
     let u = tree.meet(ROOT, "u", Unknown, 1);
     assert_eq!(tree.oracle.link(u, &at(u, "x")), Err(Error::Cycle(u)));
     assert_eq!(tree.try_meet(u, "x", Unknown, Some(1)), Err(Error::Cycle(u)));
-    tree.oracle.link(u, &at(ROOT, "v")).unwrap();
-    let x = tree.make(u, "x", Directory);
-    assert_eq!(tree.oracle.link(u, &at(ROOT, "w")), Err(Error::DirectoryLink(u)));
-    assert_eq!(tree.oracle.link(u, &at(ROOT, "v")), Ok(()), "a name that it has");
-    assert_eq!(tree.try_meet(x, "y", Unknown, Some(1)), Err(Error::Cycle(u)));
-    assert_eq!(tree.paths(x), ["u/x"]);
+}
+
+#[test]
+fn a_node_of_unknown_kind_is_a_leaf_with_two_names_and_a_directory_with_a_child() {
+    let mut tree = Tree::new();
+    let (u, v) = (tree.make(ROOT, "u", Unknown), tree.make(ROOT, "v", Unknown));
+    tree.oracle.link(u, &at(ROOT, "w")).unwrap();
+    assert_eq!(tree.try_meet(u, "x", Leaf, None), Err(Error::NotADirectory(u)));
+    tree.make(v, "x", Leaf);
+    assert_eq!(tree.oracle.link(v, &at(ROOT, "y")), Err(Error::DirectoryLink(v)));
+    tree.oracle.unlink(&at(v, "x")).unwrap();
+    assert_eq!(tree.oracle.link(v, &at(ROOT, "y")), Err(Error::DirectoryLink(v)), "it stays one");
 }
 
 #[test]
