@@ -378,6 +378,12 @@ impl<D: NodeData> Resolver<D> {
         reclaimed
     }
 
+    /// How many nodes there are, the root included: [`Stats::nodes`] alone, and cheap enough to be
+    /// asked often.
+    pub fn nodes(&self) -> usize {
+        self.shared.table.nodes() + 1
+    }
+
     /// How many forgotten nodes wait to be reclaimed. Cheap, unlike [`stats`](Self::stats).
     pub fn waiting(&self) -> usize {
         self.shared.retired.waiting()

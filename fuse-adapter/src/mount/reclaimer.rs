@@ -14,6 +14,9 @@ use pinpath::{NodeData, Resolver};
 /// How long requests get to let go of what was retired before the next attempt.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// So many nodes fewer than there were are worth giving their memory back to the system.
+const MANY: usize = 10_000;
+
 /// Dropping it ends the thread.
 pub(super) struct Reclaimer {
     shared: Arc<Shared>,
@@ -73,6 +76,7 @@ impl Drop for Reclaimer {
 }
 
 fn reclaim<D: NodeData>(shared: &Shared, resolver: &Resolver<D>) {
+    let mut most = 0;
     while !shared.stop.load(Ordering::Acquire) {
         if !shared.work.load(Ordering::SeqCst) {
             std::thread::park();
@@ -81,9 +85,24 @@ fn reclaim<D: NodeData>(shared: &Shared, resolver: &Resolver<D>) {
         std::thread::park_timeout(INTERVAL);
         // Taken back before looking: what is retired from here on rings again.
         shared.work.store(false, Ordering::SeqCst);
+        most = most.max(resolver.nodes());
         resolver.reclaim();
         if resolver.waiting() > 0 {
             shared.work.store(true, Ordering::SeqCst);
+        } else if most > resolver.nodes() + MANY {
+            most = resolver.nodes();
+            give_memory_back();
         }
+    }
+}
+
+/// A tree of a million files that was listed once and forgotten leaves the allocator's heaps full of
+/// holes, which glibc keeps unless it is told.
+fn give_memory_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it takes any number, may be called from any thread at any time, and touches only memory
+    // that is free.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
