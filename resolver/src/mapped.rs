@@ -16,7 +16,8 @@ use crate::resolver::Resolver;
 /// from the root to the file, the root has one empty path, and a node without a name has none. Each
 /// call looks anew. The handle doesn't keep the node alive; once it is reclaimed there are no paths.
 ///
-/// Two handles are equal if they are about the same inode, as with easy_fuser.
+/// Two handles are equal if their ids are. Unlike easy_fuser's they don't compare the table: don't mix
+/// handles of two resolvers.
 pub struct MappedInode<D: NodeData = ()> {
     resolver: Resolver<D>,
     inode: Inode,
