@@ -9,18 +9,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pinpath_fuse::mirror::{Mirror, MirrorOptions};
-use pinpath_fuse::{Mount, MountOptions, Unmounted, mount};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 mod running;
 
+use running::mirrored::Mirrored;
 use running::tree::assert_equal;
-use running::{Places, SOON, Unmounts, can_mount, run_ok, until};
+use running::{SOON, can_mount, run_ok, until};
 
 /// Descriptors, threads and memory are counted of the whole process: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -33,64 +32,6 @@ fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(value) => value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")),
         Err(_) => default,
-    }
-}
-
-/// A mount in this process. If the test has not ended by then, the connection is cut, so that
-/// whoever hangs in it gets an error.
-struct Mirrored {
-    places: Places,
-    mount: Option<Mount<Mirror>>,
-    _unmounts: Unmounts,
-    watchdog: Option<(mpsc::Sender<()>, thread::JoinHandle<()>)>,
-}
-
-impl Mirrored {
-    fn new(limit: Duration) -> Self {
-        let places = Places::new();
-        let mirror = Mirror::open(places.source(), MirrorOptions::default()).expect("a mirror");
-        let mount = mount(mirror, places.mountpoint(), &MountOptions::default()).expect("a mount");
-        let unmounter = mount.unmounter();
-        let (sender, over) = mpsc::channel::<()>();
-        let watch = move || {
-            if over.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                eprintln!("no end after {limit:?}: the connection is cut");
-                let _ = unmounter.abort();
-            }
-        };
-        let watchdog =
-            thread::Builder::new().name("watchdog".into()).spawn(watch).expect("a watchdog");
-        let unmounts = Unmounts(places.mountpoint());
-        Mirrored {
-            places,
-            mount: Some(mount),
-            _unmounts: unmounts,
-            watchdog: Some((sender, watchdog)),
-        }
-    }
-
-    fn mount(&self) -> &Mount<Mirror> {
-        self.mount.as_ref().expect("still mounted")
-    }
-
-    fn nodes(&self) -> usize {
-        let resolver = self.mount().resolver();
-        resolver.reclaim();
-        resolver.stats().nodes
-    }
-
-    fn unmount(&mut self) {
-        let mount = self.mount.take().expect("still mounted");
-        assert_eq!(mount.unmount().expect("to unmount"), Unmounted::Now);
-    }
-}
-
-impl Drop for Mirrored {
-    fn drop(&mut self) {
-        if let Some((sender, watchdog)) = self.watchdog.take() {
-            drop(sender);
-            let _ = watchdog.join();
-        }
     }
 }
 
