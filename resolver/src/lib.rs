@@ -38,6 +38,7 @@
 mod change;
 mod data;
 mod domain;
+pub mod drop_in;
 mod error;
 mod fence;
 mod identities;
