@@ -22,6 +22,11 @@ pub use loom::thread;
 #[cfg(shuttle)]
 pub use shuttle::thread;
 
+#[cfg(shuttle)]
+mod turns;
+#[cfg(shuttle)]
+pub use turns::{Turn, run_in_turns};
+
 /// Runs a model through its interleavings and prints how many there were.
 ///
 /// Bounds come from loom's environment variables (`LOOM_MAX_PREEMPTIONS`, ...); without one, two
