@@ -75,6 +75,11 @@ pub trait Handler: Send + Sync + Sized + 'static {
         Ok(())
     }
 
+    /// The filesystem is mounted, and nothing was asked of it yet. Everything in it has this device
+    /// number (major and minor of `st_dev`), by which a handler can tell that what it meets
+    /// elsewhere is its own mount.
+    fn mounted(&self, _device: (u32, u32)) {}
+
     /// The mount has ended; nothing is called after this.
     fn destroy(&self) {}
 

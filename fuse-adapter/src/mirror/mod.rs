@@ -70,13 +70,16 @@ type MirrorRef<'a> = Node<'a, MirrorNode>;
 
 /// A directory as a filesystem: mount it, and it is seen again at the mountpoint.
 ///
+/// The mountpoint may lie inside the source, or be brought there by a bind mount. The mirror would
+/// meet itself there and wait for its own answers; it shows an empty directory instead, in which
+/// nothing can be made.
+///
 /// ```no_run
 /// use pinpath_fuse::mirror::{Mirror, MirrorOptions};
 /// use pinpath_fuse::{MountOptions, mount};
 ///
 /// let mirror = Mirror::open("/srv/data", MirrorOptions::default())?;
 /// let mount = mount(mirror, "/mnt/data", &MountOptions::default())?;
-/// mount.handler().learn_own_mount("/mnt/data")?;
 /// mount.wait()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -118,16 +121,6 @@ impl Mirror {
         }
     }
 
-    /// Tells the mirror where it is mounted. Necessary if that lies, or may be brought by a bind
-    /// mount, inside the source: the mirror would meet itself there and wait for its own answers.
-    /// With this it shows an empty directory instead, in which nothing can be made.
-    ///
-    /// # Errors
-    /// `mountpoint` can't be seen.
-    pub fn learn_own_mount(&self, mountpoint: impl AsRef<Path>) -> io::Result<()> {
-        self.source.learn_own_mount(mountpoint.as_ref())
-    }
-
     fn check_writable(&self) -> Result<()> {
         if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
     }
@@ -162,6 +155,10 @@ impl Handler for Mirror {
     fn init(&self, agreed: &Negotiation) -> io::Result<()> {
         self.writeback_cache.store(agreed.writeback_cache, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn mounted(&self, device: (u32, u32)) {
+        self.source.learn_own_mount(device);
     }
 
     fn lookup(

@@ -9,9 +9,11 @@
 //! - all else is done to a descriptor of the thing itself.
 //!
 //! Other filesystems mounted below the source are part of it. One is not: the mirror's own mount,
-//! where the mountpoint lies inside the source. A handler that asked it for something would wait
-//! for a handler. It is recognised by its device number, which the kernel tells without asking
-//! whoever serves the filesystem: `statx` with `AT_STATX_DONT_SYNC`.
+//! where the mountpoint lies inside the source or a bind mount brings it there, at any moment. A
+//! handler that asked it for something would wait for a handler. So no walk leads through a
+//! mountpoint (`RESOLVE_NO_XDEV`) before it was looked at; the mount is recognised by its device
+//! number, which the kernel tells without asking whoever serves the filesystem: `statx` with
+//! `AT_STATX_DONT_SYNC`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 
 use super::identity::Identity;
-use super::stat::{Stat, WANTED};
+use super::stat::{Stat, WANTED, device_number};
 use crate::errno::Errno;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -98,12 +100,10 @@ impl Source {
         self.local
     }
 
-    /// Remembers the device of the mirror's own mount. Asks nobody who might have to ask back.
-    pub(super) fn learn_own_mount(&self, mountpoint: &Path) -> io::Result<()> {
-        let flags = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
-        let stat = rustix::fs::statx(CWD, mountpoint, flags, rustix::fs::StatxFlags::empty())?;
-        self.own_mount.store(Stat::new(&stat).device, Ordering::Relaxed);
-        Ok(())
+    /// Remembers the device of the mirror's own mount: major and minor.
+    pub(super) fn learn_own_mount(&self, (major, minor): (u32, u32)) {
+        // Relaxed: the threads that serve requests are started after it.
+        self.own_mount.store(device_number(major, minor), Ordering::Relaxed);
     }
 
     /// Does the identity belong to the mirror's own mount?
@@ -134,38 +134,49 @@ impl Source {
     /// Opens what a path relative to the root leads to, as it is. The empty path is the root.
     ///
     /// # Errors
-    /// `ENOENT` if there is nothing; `ESTALE` if something on the way is no directory.
+    /// `ENOENT` if there is nothing; `ESTALE` if something on the way is no directory, or is the
+    /// mirror's own mount.
     pub(super) fn open_as_it_is(&self, path: &Path) -> Result<OwnedFd> {
         use std::os::unix::ffi::OsStrExt;
-        let mut rest = path.as_os_str().as_bytes();
-        let mut at: Option<OwnedFd> = None;
-        while rest.len() >= PATH_MAX {
-            // No name has more than 255 bytes, so there is a slash in the first 4095.
-            let cut = rest[..PATH_MAX]
-                .iter()
-                .rposition(|byte| *byte == b'/')
-                .ok_or(Errno::ENAMETOOLONG)?;
-            let next = self.step(at.as_ref(), &rest[..cut], AS_IT_IS | OFlags::DIRECTORY)?;
-            at = Some(next);
-            rest = &rest[cut + 1..];
+        let mut at = None;
+        for part in short_parts(path.as_os_str().as_bytes()) {
+            at = Some(self.walk(at.as_ref(), part?)?);
         }
-        if rest.is_empty() {
-            rest = b".";
+        match at {
+            Some(fd) => Ok(fd),
+            None => Ok(step(self.root(), b".", ResolveFlags::NO_XDEV)?),
         }
-        self.step(at.as_ref(), rest, AS_IT_IS)
     }
 
-    fn step(&self, from: Option<&OwnedFd>, path: &[u8], flags: OFlags) -> Result<OwnedFd> {
-        let from = from.map_or(self.root(), OwnedFd::as_fd);
-        rustix::fs::openat2(from, path, flags, Mode::empty(), BENEATH).map_err(
-            |error| match error {
-                // The resolver knew directories where there are none any more.
-                rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::XDEV => {
-                    Errno::ESTALE
-                }
-                other => other.into(),
-            },
-        )
+    /// Walks a path that is short enough for one call; in one call, unless it leads through the
+    /// mountpoint of another filesystem: that could be the mirror's own. So mountpoints are entered
+    /// one by one, and looked at before going on.
+    fn walk(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<OwnedFd> {
+        let mut rest = path;
+        let mut at: Option<OwnedFd> = None;
+        loop {
+            let here = at.as_ref().or(from).map_or(self.root(), OwnedFd::as_fd);
+            match step(here, rest, ResolveFlags::NO_XDEV) {
+                Err(rustix::io::Errno::XDEV) => {}
+                other => return other.map_err(way_lost),
+            }
+            let (name, after) = split_first(rest);
+            at = Some(self.enter(here, name)?);
+            match after {
+                Some(after) => rest = after,
+                None => return at.ok_or(Errno::ENOENT),
+            }
+        }
+    }
+
+    /// Opens a single name, which may be a mountpoint.
+    fn enter(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
+        let fd = step(dir, name, ResolveFlags::empty()).map_err(way_lost)?;
+        match self.see_fd(fd.as_fd())? {
+            Seen::File(_) => Ok(fd),
+            // What was known there is covered.
+            Seen::OwnMount => Err(Errno::ESTALE),
+        }
     }
 
     /// What is under a single name of a directory.
@@ -218,6 +229,49 @@ impl Source {
             return Ok(Seen::OwnMount);
         }
         Ok(Seen::File(rustix::fs::statx(at, path, flags, WANTED).map(|statx| Stat::new(&statx))?))
+    }
+}
+
+fn step(from: BorrowedFd<'_>, path: &[u8], how: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::openat2(from, path, AS_IT_IS, Mode::empty(), BENEATH | how)
+}
+
+/// The resolver knew directories where there are none any more.
+fn way_lost(error: rustix::io::Errno) -> Errno {
+    match error {
+        rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP | rustix::io::Errno::XDEV => {
+            Errno::ESTALE
+        }
+        other => other.into(),
+    }
+}
+
+/// A path in parts that are short enough for a system call, cut at slashes.
+fn short_parts(path: &[u8]) -> impl Iterator<Item = Result<&[u8]>> {
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        if rest.len() < PATH_MAX {
+            return Some(Ok(std::mem::take(&mut rest)));
+        }
+        // No name has more than 255 bytes, so there is a slash in the first 4095.
+        let Some(cut) = rest[..PATH_MAX].iter().rposition(|byte| *byte == b'/') else {
+            rest = &[];
+            return Some(Err(Errno::ENAMETOOLONG));
+        };
+        let part = &rest[..cut];
+        rest = &rest[cut + 1..];
+        Some(Ok(part))
+    })
+}
+
+/// The first name of a path, and what follows its slash.
+fn split_first(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match path.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (&path[..slash], Some(&path[slash + 1..])),
+        None => (path, None),
     }
 }
 

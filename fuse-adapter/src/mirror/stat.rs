@@ -34,7 +34,7 @@ pub(super) struct Stat {
 impl Stat {
     pub(super) fn new(statx: &Statx) -> Self {
         Stat {
-            device: device(statx.stx_dev_major, statx.stx_dev_minor),
+            device: device_number(statx.stx_dev_major, statx.stx_dev_minor),
             ino: statx.stx_ino,
             birth: birth(statx),
             mode: statx.stx_mode.into(),
@@ -66,7 +66,8 @@ fn birth(statx: &Statx) -> i64 {
     birth.tv_sec.wrapping_mul(1_000_000_000).wrapping_add(i64::from(birth.tv_nsec))
 }
 
-fn device(major: u32, minor: u32) -> u32 {
+/// In the kernel's own 32 bits.
+pub(super) fn device_number(major: u32, minor: u32) -> u32 {
     major << 20 | (minor & 0xf_ffff)
 }
 

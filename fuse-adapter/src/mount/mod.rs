@@ -14,6 +14,7 @@ mod reclaimer;
 
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -111,7 +112,13 @@ pub fn mount<H: Handler>(
         readers,
         options.threads.clone_fd,
     );
-    let (session, agreed) = started.map_err(|error| {
+    let told = started.and_then(|session| {
+        // The requests that wait already are read by the supervisor, later.
+        let tell = || engine.handler().mounted(place.device());
+        catch_unwind(AssertUnwindSafe(tell)).map_err(|_| StartError::InitPanicked)?;
+        Ok(session)
+    });
+    let (session, agreed) = told.map_err(|error| {
         // In use or not: nobody was ever answered here.
         undo(&place);
         match error {

@@ -53,6 +53,11 @@ impl Place {
         &self.mountpoint
     }
 
+    /// Major and minor of the filesystem's device number.
+    pub(super) fn device(&self) -> (u32, u32) {
+        self.id.device
+    }
+
     /// Takes the mount out of the tree. Waits for nothing, and does no harm when it is gone.
     pub(super) fn detach(&self) -> io::Result<Unmounted> {
         let Some(path) = self.find()? else { return Ok(Unmounted::Now) };

@@ -57,7 +57,6 @@ impl Mirrored {
         options.suid = true;
         options.dev = true;
         let mount = pinpath_fuse::mount(mirror, mountpoint.path(), &options).unwrap();
-        mount.handler().learn_own_mount(mountpoint.path()).unwrap();
         let watchdog = Watchdog::start(LIMIT, Some(mount.unmounter()));
         Some(Mirrored { watchdog: Some(watchdog), mount: Some(mount), mountpoint, source })
     }

@@ -68,8 +68,6 @@ fn serve(plan: &Plan, announcement: Option<Announcement>) -> Result<ExitCode, Fa
     let options = mount_options(&plan.options, &source);
     let mount = pinpath_fuse::mount(mirror, mountpoint.path(), &options)
         .map_err(|error| explain(error, mountpoint.path()))?;
-    // If it lies in the source, the mirror must not wait there for its own answers.
-    mount.handler().learn_own_mount(mountpoint.path()).map_err(source_failed)?;
     if !plan.quiet {
         say::note(started(&source, mountpoint.path(), plan.background));
     }
