@@ -1,24 +1,28 @@
 //! A filesystem in memory, by paths, for the tests: it can be told to fail, panic or wait, its
 //! content can be changed behind the mount, and it sees what it is asked.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pinpath_fuse::{
-    Attr, DirPlusSink, DirSink, Entry, Errno, FileType, Fit, Found, Handler, Lifetimes, Name,
+    Attr, DirPlusSink, DirSink, Entry, Errno, FileType, Fit, Found, Handler, Lifetimes, Lock, Name,
     Negotiation, Node, NodeData, Numbering, Opened, Operation, RenameFlags, Request, SetAttr,
     SetTime,
 };
+
+use super::namespace::{self, Tree};
 
 type Result<T> = std::result::Result<T, Errno>;
 
 /// The first inode number: far from the small node ids.
 pub(crate) const FIRST_INO: u64 = 1 << 40;
+
+/// How large a file may be, in bytes.
+const LARGEST: u64 = 1 << 24;
 
 /// What is kept beside a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub(crate) struct File {
 type Hook = Box<dyn Fn(Operation, &Path) -> Result<()> + Send + Sync>;
 
 pub(crate) struct Memory {
-    pub(crate) tree: Mutex<BTreeMap<PathBuf, File>>,
+    pub(crate) tree: Mutex<Tree>,
     pub(crate) next_ino: AtomicU64,
     pub(crate) lifetimes: Lifetimes,
     /// Do inode numbers identify files to the resolver?
@@ -57,6 +61,8 @@ pub(crate) struct Memory {
     pub(crate) inits: AtomicUsize,
     pub(crate) destroyed: Arc<AtomicUsize>,
     pub(crate) init: fn() -> std::io::Result<()>,
+    /// Who has locked a file: its content's address, the lock's owner, the open file's address.
+    pub(crate) locks: Mutex<Vec<(usize, u64, usize)>>,
 }
 
 impl Default for Memory {
@@ -75,6 +81,7 @@ impl Default for Memory {
             inits: AtomicUsize::new(0),
             destroyed: Arc::default(),
             init: || Ok(()),
+            locks: Mutex::default(),
         };
         memory.put("", FileType::Directory, b"");
         memory
@@ -82,38 +89,33 @@ impl Default for Memory {
 }
 
 impl Memory {
-    pub(crate) fn tree(&self) -> MutexGuard<'_, BTreeMap<PathBuf, File>> {
+    pub(crate) fn tree(&self) -> MutexGuard<'_, Tree> {
         self.tree.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Makes a file or directory behind the mount; answers its inode number.
     pub(crate) fn put(&self, path: impl AsRef<Path>, file_type: FileType, content: &[u8]) -> u64 {
+        let file = self.new_file(file_type, content);
+        let ino = file.attr.ino;
+        self.tree().insert(path.as_ref().to_owned(), file);
+        ino
+    }
+
+    fn new_file(&self, file_type: FileType, content: &[u8]) -> File {
         let ino = self.next_ino.fetch_add(1, SeqCst);
         let perm = if file_type == FileType::Directory { 0o755 } else { 0o644 };
         let attr = Attr::new(ino, file_type, perm);
-        let content = Arc::new(Mutex::new(content.to_vec()));
-        self.tree().insert(path.as_ref().to_owned(), File { attr, content });
-        ino
+        File { attr, content: Arc::new(Mutex::new(content.to_vec())) }
     }
 
     /// Renames behind the mount, with all that is below.
     pub(crate) fn move_tree(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
-        let mut tree = self.tree();
-        let moved: Vec<PathBuf> =
-            tree.keys().filter(|path| path.starts_with(&from)).cloned().collect();
-        let files: Vec<(PathBuf, File)> = moved
-            .into_iter()
-            .filter_map(|path| Some((path.clone(), tree.remove(&path)?)))
-            .collect();
-        for (path, file) in files {
-            let rest = path.strip_prefix(&from).unwrap();
-            let path = if rest.as_os_str().is_empty() {
-                to.as_ref().to_owned()
-            } else {
-                to.as_ref().join(rest)
-            };
-            tree.insert(path, file);
-        }
+        namespace::move_tree(&mut self.tree(), from.as_ref(), to.as_ref());
+    }
+
+    /// How many files and directories were opened, and how many of them released.
+    pub(crate) fn opened_and_released(&self) -> (usize, usize) {
+        (self.opened.load(SeqCst), self.released.load(SeqCst))
     }
 
     pub(crate) fn set_hook(
@@ -154,18 +156,23 @@ impl Memory {
     ) -> Result<Entry<Id>> {
         let path = parent.path()?.join(name.as_os_str());
         self.before(operation, &path)?;
-        if self.tree().contains_key(&path) {
-            return Err(Errno::EEXIST);
-        }
-        self.put(&path, file_type, content);
+        let file = self.new_file(file_type, content);
+        namespace::add(&mut self.tree(), &path, file)?;
         self.entry(&path)
     }
 
     fn children(&self, path: &Path) -> Vec<(OsString, File)> {
         let tree = self.tree();
-        let below = tree.iter().filter(|(child, _)| child.parent() == Some(path));
-        below.map(|(child, file)| (child.file_name().unwrap().to_owned(), file.clone())).collect()
+        namespace::children(&tree, path)
+            .map(|(child, file)| (child.file_name().unwrap().to_owned(), file.clone()))
+            .collect()
     }
+}
+
+/// Where a write or a truncation ends.
+fn end_within_limit(offset: u64, length: u64) -> Result<usize> {
+    let end = offset.checked_add(length).filter(|end| *end <= LARGEST).ok_or(Errno::EFBIG)?;
+    Ok(end as usize)
 }
 
 /// An open file: its content, wherever its name goes.
@@ -237,7 +244,10 @@ impl Handler for Memory {
             file.attr.perm = perm as u16;
         }
         if let Some(size) = set.size {
-            file.content.lock().unwrap().resize(size as usize, 0);
+            if file.attr.file_type == FileType::Directory {
+                return Err(Errno::EISDIR);
+            }
+            file.content.lock().unwrap().resize(end_within_limit(0, size)?, 0);
         }
         if let Some(SetTime::At(time)) = set.atime {
             file.attr.atime = time;
@@ -295,16 +305,13 @@ impl Handler for Memory {
     fn unlink(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name) -> Result<()> {
         let path = parent.path()?.join(name.as_os_str());
         self.before(Operation::Unlink, &path)?;
-        self.tree().remove(&path).map(drop).ok_or(Errno::ENOENT)
+        namespace::unlink(&mut self.tree(), &path)
     }
 
     fn rmdir(&self, _req: &Request, parent: &Node<'_, Id>, name: &Name) -> Result<()> {
         let path = parent.path()?.join(name.as_os_str());
         self.before(Operation::RmDir, &path)?;
-        if !self.children(&path).is_empty() {
-            return Err(Errno::ENOTEMPTY);
-        }
-        self.tree().remove(&path).map(drop).ok_or(Errno::ENOENT)
+        namespace::rmdir(&mut self.tree(), &path)
     }
 
     fn rename(
@@ -319,21 +326,7 @@ impl Handler for Memory {
         let from = parent.path()?.join(name.as_os_str());
         let to = newparent.path()?.join(newname.as_os_str());
         self.before(Operation::Rename, &from)?;
-        self.file(&from)?;
-        let there = self.file(&to);
-        if flags.no_replace && there.is_ok() {
-            return Err(Errno::EEXIST);
-        }
-        if flags.exchange {
-            there?;
-            self.move_tree(&from, "exchanging");
-            self.move_tree(&to, &from);
-            self.move_tree("exchanging", &to);
-            return Ok(());
-        }
-        self.tree().remove(&to);
-        self.move_tree(&from, &to);
-        Ok(())
+        namespace::rename(&mut self.tree(), &from, &to, flags)
     }
 
     fn link(
@@ -346,8 +339,7 @@ impl Handler for Memory {
         let from = node.path()?;
         let to = newparent.path()?.join(newname.as_os_str());
         self.before(Operation::Link, &from)?;
-        let file = self.file(&from)?;
-        self.tree().insert(to.clone(), file);
+        namespace::link(&mut self.tree(), &from, &to)?;
         self.entry(&to)
     }
 
@@ -355,6 +347,9 @@ impl Handler for Memory {
         let path = node.path()?;
         self.before(Operation::Open, &path)?;
         let file = self.file(&path)?;
+        if file.attr.file_type == FileType::Directory {
+            return Err(Errno::EISDIR);
+        }
         self.opened.fetch_add(1, SeqCst);
         Ok(Opened::new(OpenFile(file.content)))
     }
@@ -387,7 +382,8 @@ impl Handler for Memory {
         _cached: bool,
     ) -> Result<usize> {
         let mut content = file.0.lock().unwrap();
-        let (start, end) = (offset as usize, offset as usize + data.len());
+        let end = end_within_limit(offset, data.len() as u64)?;
+        let start = end - data.len();
         if content.len() < end {
             content.resize(end, 0);
         }
@@ -395,14 +391,40 @@ impl Handler for Memory {
         Ok(data.len())
     }
 
-    fn release(&self, _req: &Request, _node: &Node<'_, Id>, _file: &OpenFile) {
+    /// A lock is for the whole file and excludes all others.
+    fn setlk(
+        &self,
+        _req: &Request,
+        _node: &Node<'_, Id>,
+        file: &OpenFile,
+        owner: u64,
+        lock: Lock,
+        wait: bool,
+    ) -> Result<()> {
+        assert!(!wait, "the adapter waits");
+        let key = Arc::as_ptr(&file.0) as usize;
+        let mut locks = self.locks.lock().unwrap();
+        let held = locks.iter().position(|held| held.0 == key);
+        match (lock.typ, held) {
+            (libc::F_UNLCK, Some(held)) if locks[held].1 == owner => drop(locks.remove(held)),
+            (libc::F_UNLCK, _) => {}
+            (_, Some(held)) if locks[held].1 != owner => return Err(Errno::EAGAIN),
+            (_, Some(_)) => {}
+            (_, None) => locks.push((key, owner, file as *const OpenFile as usize)),
+        }
+        Ok(())
+    }
+
+    fn release(&self, _req: &Request, _node: &Node<'_, Id>, file: &OpenFile) {
+        // Closing the open file that has the lock releases it.
+        self.locks.lock().unwrap().retain(|held| held.2 != file as *const OpenFile as usize);
         self.released.fetch_add(1, SeqCst);
     }
 
     fn opendir(&self, _req: &Request, node: &Node<'_, Id>, _flags: i32) -> Result<Opened<OpenDir>> {
         let path = node.path()?;
         self.before(Operation::OpenDir, &path)?;
-        self.file(&path)?;
+        namespace::directory(&self.tree(), &path)?;
         self.opened.fetch_add(1, SeqCst);
         Ok(Opened::new(OpenDir(Mutex::default())))
     }

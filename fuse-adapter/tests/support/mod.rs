@@ -7,6 +7,7 @@
 #![allow(dead_code)] // each test program uses a part of it
 
 pub(crate) mod memory;
+mod namespace;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
