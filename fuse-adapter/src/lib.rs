@@ -54,7 +54,7 @@ pub use attr::{Attr, FileType, Lifetimes, Timestamp};
 pub use dispatch::Dispatch;
 pub use errno::Errno;
 pub use handler::{
-    CopyEnd, Entry, Found, Handler, Lock, Numbering, OpenOptions, Opened, PollNotifier,
+    CopyEnd, Entry, Found, Handler, Lock, Mounted, Numbering, OpenOptions, Opened, PollNotifier,
     RenameFlags, Request, Result, SetAttr, SetTime, StatFs,
 };
 pub use listing::{DirEntry, DirPlusSink, DirSink, Fit};
@@ -65,4 +65,5 @@ pub use mount::{
 pub use negotiation::{Negotiation, ReadDirPlus};
 pub use node::{LeasedPath, Node};
 pub use operation::{Class, Operation};
+pub use transport::backing::{BackingFile, BackingFiles, BackingId};
 pub use transport::device::Notifier;

@@ -48,6 +48,10 @@ pub struct Negotiation {
     pub async_direct_io: bool,
     /// Files opened with `direct_io` may be mapped shared (`FUSE_DIRECT_IO_ALLOW_MMAP`).
     pub direct_io_mmap: bool,
+    /// Open files may be read and written by the kernel itself
+    /// ([`OpenOptions::backing`](crate::OpenOptions), `FUSE_PASSTHROUGH`). Not with the writeback
+    /// cache.
+    pub passthrough: bool,
     /// `fcntl` locks come to the handler (`FUSE_POSIX_LOCKS`).
     pub posix_locks: bool,
     /// `flock` locks come to the handler too (`FUSE_FLOCK_LOCKS`). With both, this transport
@@ -75,6 +79,7 @@ impl Default for Negotiation {
             cache_symlinks: false,
             async_direct_io: true,
             direct_io_mmap: true,
+            passthrough: false,
             posix_locks: false,
             flock_locks: false,
             max_write: 1 << 20,

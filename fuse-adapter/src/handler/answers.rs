@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::attr::{Attr, Lifetimes};
+use crate::transport::backing::BackingId;
 
 /// An object that the kernel may know from now on: the answer to `lookup` and to all that create.
 #[derive(Clone, Debug)]
@@ -50,6 +51,10 @@ pub struct OpenOptions {
     pub no_flush: bool,
     /// Direct writes to one file may run at once (`FOPEN_PARALLEL_DIRECT_WRITES`).
     pub parallel_direct_writes: bool,
+    /// The kernel reads and writes this file itself, without asking (`FOPEN_PASSTHROUGH`). It must
+    /// be the same for all open files of an inode, from the first to be opened until the last is
+    /// released, and excludes `keep_cache`.
+    pub backing: Option<BackingId>,
 }
 
 /// An open file or directory: the author's own state and how the kernel shall treat it.

@@ -3,6 +3,7 @@
 use super::Handler;
 use crate::attr::Timestamp;
 use crate::node::Node;
+use crate::transport::backing::BackingFiles;
 
 /// Who asks, and a number to follow the request by.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +70,17 @@ pub struct Lock {
     pub typ: i32,
     /// The process that holds it.
     pub pid: u32,
+}
+
+/// What a handler is told of its mount.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Mounted {
+    /// Major and minor of `st_dev` of everything in it, by which a handler can tell that what it
+    /// meets elsewhere is its own mount.
+    pub device: (u32, u32),
+    /// For files that the kernel shall read and write itself.
+    pub backing_files: BackingFiles,
 }
 
 /// One end of a copy.

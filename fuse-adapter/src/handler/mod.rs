@@ -17,7 +17,7 @@ use crate::node::Node;
 use crate::operation::{Class, Operation};
 
 pub use answers::{Entry, Found, OpenOptions, Opened, StatFs};
-pub use arguments::{CopyEnd, Lock, PollNotifier, RenameFlags, Request, SetAttr, SetTime};
+pub use arguments::{CopyEnd, Lock, Mounted, PollNotifier, RenameFlags, Request, SetAttr, SetTime};
 
 /// Who chooses the node ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,10 +75,8 @@ pub trait Handler: Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// The filesystem is mounted, and nothing was asked of it yet. Everything in it has this device
-    /// number (major and minor of `st_dev`), by which a handler can tell that what it meets
-    /// elsewhere is its own mount.
-    fn mounted(&self, _device: (u32, u32)) {}
+    /// The filesystem is mounted, and nothing was asked of it yet.
+    fn mounted(&self, _mount: &Mounted) {}
 
     /// The mount has ended; nothing is called after this.
     fn destroy(&self) {}
@@ -248,6 +246,19 @@ pub trait Handler: Send + Sync + Sized + 'static {
         _cached: bool,
     ) -> Result<usize> {
         Err(Errno::ENOSYS)
+    }
+
+    /// Writes at the end, wherever that is: the file is open with `O_APPEND`, and the program itself
+    /// writes. `offset` is where the kernel takes the end to be; the default believes it.
+    fn append(
+        &self,
+        req: &Request,
+        node: &Node<'_, Self::Data>,
+        file: &Self::File,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<usize> {
+        self.write(req, node, file, offset, data, false)
     }
 
     /// A descriptor was closed (there may be others). The last chance to report an error to `close`.

@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT
 use rustix::process::{Gid, Uid};
 
 use super::Mirror;
+use super::credentials::is_in_group;
 use super::files::MirrorFile;
 use super::identity::{Identity, MirrorNode};
 use super::kept::Kept;
@@ -14,7 +15,7 @@ use super::reach::Reached;
 use super::stat::Stat;
 use crate::attr::{Attr, FileType, Timestamp};
 use crate::errno::Errno;
-use crate::handler::{Entry, SetAttr, SetTime, StatFs};
+use crate::handler::{Entry, Request, SetAttr, SetTime, StatFs};
 use crate::node::Node;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -111,6 +112,7 @@ impl Mirror {
 
     pub(super) fn set_attributes(
         &self,
+        req: &Request,
         node: &Node<'_, MirrorNode>,
         set: &SetAttr<'_, MirrorFile>,
     ) -> Result<(Attr, Duration)> {
@@ -127,13 +129,31 @@ impl Mirror {
         }
         // After the owner, whose change clears setuid and setgid.
         if let Some(perm) = set.perm {
-            change_mode(&reached, perm)?;
+            change_mode(&reached, self.without_foreign_setgid(req, &reached, perm)?)?;
         }
         if set.atime.is_some() || set.mtime.is_some() {
             change_times(&reached, set.atime, set.mtime)?;
         }
         let stat = self.source.stat(reached.as_fd())?;
         Ok((self.attr(&stat)?, self.options.cache.lifetimes().attr))
+    }
+
+    /// Who isn't in a file's group can't leave it setgid, and loses that by writing to it, too. The
+    /// kernel sees to it, except that it sends back the setgid bit of a file that the group may not
+    /// run, when it takes away the others because of a write.
+    fn without_foreign_setgid(
+        &self,
+        req: &Request,
+        reached: &Reached<'_>,
+        perm: u32,
+    ) -> Result<u32> {
+        let sent_back = perm & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID;
+        if !sent_back || req.uid == 0 {
+            return Ok(perm);
+        }
+        let stat = reached.stat(&self.source)?;
+        let keeps = stat.file_type()? == FileType::Directory || is_in_group(req, stat.gid);
+        Ok(if keeps { perm } else { perm & !libc::S_ISGID })
     }
 
     pub(super) fn sizes(&self, node: &Node<'_, MirrorNode>) -> Result<StatFs> {

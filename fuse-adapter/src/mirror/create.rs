@@ -107,7 +107,7 @@ impl Mirror {
         match made {
             Ok(fd) => {
                 let stat = self.source.stat(fd.as_fd())?;
-                let opened = self.opened(self.source.identity(&stat), fd, wanted);
+                let opened = self.opened(self.source.identity(&stat), fd);
                 Ok((self.entry(&stat)?, opened))
             }
             Err(rustix::io::Errno::EXIST) if !wanted.contains(OFlags::EXCL) => {

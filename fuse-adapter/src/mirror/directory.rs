@@ -64,7 +64,11 @@ impl Mirror {
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // From the descriptor to itself: nothing is looked up, and each open has its own position.
-        let fd = rustix::fs::openat(reached.as_fd(), c".", flags, Mode::empty())?;
+        let open = |flags| rustix::fs::openat(reached.as_fd(), c".", flags, Mode::empty());
+        let fd = match self.options.no_atime {
+            true => open(flags | OFlags::NOATIME).or_else(|_| open(flags))?,
+            false => open(flags)?,
+        };
         let registered = self.open_files.register(identity, fd);
         let stream = Mutex::default();
         let dir = Opendir::Source { registered, identity, is_root: node.is_root(), stream };

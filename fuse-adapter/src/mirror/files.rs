@@ -11,13 +11,15 @@ use rustix::io::ReadWriteFlags;
 
 use super::Mirror;
 use super::attributes::change_mode;
+use super::credentials::is_in_group;
 use super::identity::{Identity, MirrorNode};
+use super::of_inode::OfInode;
 use super::open_files::{Descriptor, Registered};
-use super::reach::Reached;
+use super::reach::{ProcPath, Reached};
 use super::stat::Stat;
 use crate::attr::FileType;
 use crate::errno::Errno;
-use crate::handler::{OpenOptions, Opened, Request};
+use crate::handler::{Lock, OpenOptions, Opened, Request};
 use crate::node::Node;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -25,7 +27,8 @@ type Result<T> = std::result::Result<T, Errno>;
 /// The flags of an open that are passed on to the source. Not among them:
 /// - `O_DIRECT`: the kernel aligns requests for the mount's sake, not for the source's; reads and
 ///   writes pass the page cache of the source, which is as direct as the mount can see;
-/// - `O_APPEND`: see [`MirrorFile::append`];
+/// - `O_APPEND`: on Linux each write through such a descriptor appends, but those of the kernel's own
+///   page cache must go where it says, and a program may give the flag up again. See [`append`];
 /// - `O_NONBLOCK`, `O_NOCTTY`, `O_NOFOLLOW`, `O_DIRECTORY`: only regular files are opened.
 const PASSED_ON: OFlags = OFlags::RWMODE
     .union(OFlags::TRUNC)
@@ -37,13 +40,37 @@ const PASSED_ON: OFlags = OFlags::RWMODE
 #[derive(Debug)]
 pub struct MirrorFile {
     registered: Registered,
-    /// Opened with `O_APPEND`. The descriptor isn't: on Linux each write through such a descriptor
-    /// appends, but those of the kernel's own page cache must go where it says. A program's write
-    /// is told to append one by one, so that it also does where the file grew behind the mount.
-    append: bool,
+    /// Only where the open files of an inode have something in common.
+    of_inode: Option<Arc<OfInode>>,
 }
 
 impl MirrorFile {
+    pub(super) fn set_lock(&self, owner: u64, lock: Lock, wait: bool) -> Result<()> {
+        let of_inode = self.of_inode.as_ref().ok_or(Errno::ENOSYS)?;
+        of_inode.locks.set(owner, lock, wait, || self.open_for_locks())
+    }
+
+    pub(super) fn test_lock(&self, owner: u64, lock: Lock) -> Result<Lock> {
+        let of_inode = self.of_inode.as_ref().ok_or(Errno::ENOSYS)?;
+        of_inode.locks.test(owner, lock, || self.open_for_locks())
+    }
+
+    /// Whoever closes a file gives up all his locks on it, however many times he has it open.
+    pub(super) fn unlock_all(&self, owner: u64) {
+        if let Some(of_inode) = &self.of_inode {
+            of_inode.locks.release(owner);
+        }
+    }
+
+    /// For both kinds of lock, if possible; what the program may, the kernel has checked.
+    fn open_for_locks(&self) -> Result<OwnedFd> {
+        let path = ProcPath::new(self.as_fd());
+        let open =
+            |how| rustix::fs::openat(CWD, path.as_c_str(), how | OFlags::CLOEXEC, Mode::empty());
+        let fd = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY));
+        Ok(fd.or_else(|_| open(OFlags::WRONLY))?)
+    }
+
     pub(super) fn descriptor(&self) -> Arc<Descriptor> {
         Arc::clone(self.registered.descriptor())
     }
@@ -87,7 +114,7 @@ impl Mirror {
         if wanted.contains(OFlags::TRUNC) {
             clear_privileges(req, reached, &stat)?;
         }
-        Ok(self.opened(self.source.identity(&stat), fd, wanted))
+        Ok(self.opened(self.source.identity(&stat), fd))
     }
 
     /// With the writeback cache the kernel also reads through a descriptor that was opened only
@@ -99,9 +126,12 @@ impl Mirror {
         let open = |flags| {
             rustix::fs::openat(CWD, path.as_c_str(), flags | OFlags::CLOEXEC, Mode::empty())
         };
+        let plain = wanted & PASSED_ON;
         match open(flags) {
-            Err(rustix::io::Errno::ACCESS) if flags & OFlags::RWMODE != wanted & OFlags::RWMODE => {
-                Ok(open(wanted & PASSED_ON)?)
+            // Somebody else's file, whose time of access the mirror may not spare.
+            Err(rustix::io::Errno::PERM) if flags != plain => Ok(open(plain)?),
+            Err(rustix::io::Errno::ACCESS) if flags & OFlags::RWMODE != plain & OFlags::RWMODE => {
+                Ok(open(plain)?)
             }
             other => Ok(other?),
         }
@@ -109,26 +139,35 @@ impl Mirror {
 
     /// The flags with which a file of the source is opened.
     pub(super) fn backing_flags(&self, wanted: OFlags) -> OFlags {
-        let flags = wanted & PASSED_ON;
+        let mut flags = wanted & PASSED_ON;
+        flags.set(OFlags::NOATIME, flags.contains(OFlags::NOATIME) || self.options.no_atime);
         if self.has_writeback_cache() && flags & OFlags::RWMODE == OFlags::WRONLY {
             return (flags - OFlags::RWMODE) | OFlags::RDWR;
         }
         flags
     }
 
-    pub(super) fn opened(
-        &self,
-        identity: Identity,
-        fd: OwnedFd,
-        wanted: OFlags,
-    ) -> Opened<MirrorFile> {
-        let registered = self.open_files.register(identity, fd);
-        let file = MirrorFile { registered, append: wanted.contains(OFlags::APPEND) };
+    pub(super) fn opened(&self, identity: Identity, fd: OwnedFd) -> Opened<MirrorFile> {
+        let backing_files = self.backing_files.get();
+        let in_common = backing_files.is_some() || self.options.forward_locks;
+        let of_inode = in_common.then(|| self.of_inodes.get(identity));
+        let backing = match (&of_inode, backing_files) {
+            (Some(of_inode), Some(files)) => of_inode.backing(files, fd.as_fd()),
+            _ => None,
+        };
+        let usual = self.options.cache.open_options();
         let options = OpenOptions {
             // Closing a file of a local filesystem reports nothing, so nobody need ask.
-            no_flush: self.source.is_local() && !self.has_writeback_cache(),
-            ..self.options.cache.open_options()
+            no_flush: self.source.is_local()
+                && !self.has_writeback_cache()
+                && !self.options.forward_locks,
+            backing,
+            // There is no cache but the source's own.
+            keep_cache: usual.keep_cache && backing.is_none(),
+            ..usual
         };
+        let registered = self.open_files.register(identity, fd);
+        let file = MirrorFile { registered, of_inode };
         Opened { file, options }
     }
 }
@@ -141,17 +180,17 @@ pub(super) fn writes(wanted: OFlags) -> bool {
 /// kernel does it by a request of its own, but not where `O_TRUNC` travels with the open, and the
 /// source doesn't know that the caller isn't the mirror.
 fn clear_privileges(req: &Request, reached: &Reached<'_>, stat: &Stat) -> Result<()> {
-    let kept = without_privileges(stat.mode);
-    if req.uid == 0 || kept == stat.mode {
+    let privileges = libc::S_ISUID | libc::S_ISGID;
+    if req.uid == 0 || stat.mode & privileges == 0 {
         return Ok(());
     }
-    change_mode(reached, kept)
+    change_mode(reached, without_privileges(stat.mode, || is_in_group(req, stat.gid)))
 }
 
-/// Setgid without the right to execute means something else (mandatory locking) and stays.
-fn without_privileges(mode: u32) -> u32 {
-    let group_runs = mode & libc::S_IXGRP != 0;
-    mode & !(libc::S_ISUID | if group_runs { libc::S_ISGID } else { 0 })
+/// Setgid where the group may not run the file is kept for members of the group.
+fn without_privileges(mode: u32, is_member: impl FnOnce() -> bool) -> u32 {
+    let keeps_setgid = mode & libc::S_IXGRP == 0 && is_member();
+    mode & !(libc::S_ISUID | if keeps_setgid { 0 } else { libc::S_ISGID })
 }
 
 /// Fills the buffer as far as the file goes.
@@ -171,11 +210,23 @@ pub(super) fn read(file: &MirrorFile, offset: u64, buf: &mut [u8]) -> Result<usi
 }
 
 /// Writes it all, or as much as fits.
-pub(super) fn write(file: &MirrorFile, offset: u64, data: &[u8], cached: bool) -> Result<usize> {
-    let append = file.append && !cached;
+pub(super) fn write(file: &MirrorFile, offset: u64, data: &[u8]) -> Result<usize> {
+    write_all(data, |rest| {
+        rustix::io::pwrite(file, rest, offset + (data.len() - rest.len()) as u64)
+    })
+}
+
+/// The same at the end, also where the file grew behind the mount.
+pub(super) fn append(file: &MirrorFile, data: &[u8]) -> Result<usize> {
+    write_all(data, |rest| {
+        rustix::io::pwritev2(file, &[IoSlice::new(rest)], 0, ReadWriteFlags::APPEND)
+    })
+}
+
+fn write_all(data: &[u8], some: impl Fn(&[u8]) -> rustix::io::Result<usize>) -> Result<usize> {
     let mut done = 0;
     while done < data.len() {
-        match write_some(file, offset + done as u64, &data[done..], append) {
+        match some(&data[done..]) {
             Ok(0) => break,
             Ok(bytes) => done += bytes,
             Err(rustix::io::Errno::INTR) => {}
@@ -184,19 +235,6 @@ pub(super) fn write(file: &MirrorFile, offset: u64, data: &[u8], cached: bool) -
         }
     }
     Ok(done)
-}
-
-fn write_some(
-    file: &MirrorFile,
-    offset: u64,
-    data: &[u8],
-    append: bool,
-) -> rustix::io::Result<usize> {
-    if append {
-        let flags = ReadWriteFlags::APPEND;
-        return rustix::io::pwritev2(file, &[IoSlice::new(data)], offset, flags);
-    }
-    rustix::io::pwrite(file, data, offset)
 }
 
 /// What `close` would report: a copy of the descriptor is closed. Doesn't sync.
@@ -251,9 +289,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn setgid_stays_where_the_group_may_not_run() {
-        assert_eq!(without_privileges(0o106_777), 0o100_777);
-        assert_eq!(without_privileges(0o106_767), 0o102_767);
-        assert_eq!(without_privileges(0o101_644), 0o101_644);
+    fn setgid_stays_for_members_of_a_group_that_may_not_run_it() {
+        assert_eq!(without_privileges(0o106_777, || true), 0o100_777);
+        assert_eq!(without_privileges(0o106_767, || true), 0o102_767);
+        assert_eq!(without_privileges(0o106_767, || false), 0o100_767);
+        assert_eq!(without_privileges(0o101_644, || false), 0o101_644);
     }
 }

@@ -9,6 +9,7 @@
 //! | `reach` | from a node to a descriptor of the very file |
 //! | `identity`, `kept`, `stat` | what a file is, apart from its names |
 //! | `open_files`, `recent` | descriptors, found by what they are of |
+//! | `of_inode`, `locks` | what all open files of one inode share |
 //! | `attributes`, `xattr` | what is known of a file |
 //! | `names`, `create`, `credentials` | names, new files, and whose they are |
 //! | `files`, `directory`, `dirents` | what is open |
@@ -24,8 +25,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pinpath::Name;
@@ -39,7 +40,9 @@ mod dirents;
 mod files;
 mod identity;
 mod kept;
+mod locks;
 mod names;
+mod of_inode;
 mod open_files;
 mod options;
 mod reach;
@@ -56,11 +59,13 @@ pub use options::{Cache, MirrorOptions};
 use crate::attr::Attr;
 use crate::errno::Errno;
 use crate::handler::{
-    CopyEnd, Entry, Found, Handler, Opened, RenameFlags, Request, SetAttr, StatFs,
+    CopyEnd, Entry, Found, Handler, Lock, Mounted, Opened, RenameFlags, Request, SetAttr, StatFs,
 };
 use crate::listing::{DirPlusSink, DirSink};
 use crate::negotiation::Negotiation;
 use crate::node::Node;
+use crate::transport::backing::BackingFiles;
+use of_inode::OfInodes;
 use open_files::OpenFiles;
 use recent::Recent;
 use source::Source;
@@ -89,8 +94,12 @@ pub struct Mirror {
     options: MirrorOptions,
     open_files: Arc<OpenFiles>,
     recent: Recent,
+    of_inodes: Arc<OfInodes>,
+    /// Where the kernel takes files to read and write them itself.
+    backing_files: OnceLock<BackingFiles>,
     /// Agreed with the kernel when the mount starts, constant from then on.
     writeback_cache: AtomicBool,
+    passthrough: AtomicBool,
 }
 
 impl Mirror {
@@ -117,7 +126,10 @@ impl Mirror {
             options,
             open_files: OpenFiles::new(),
             recent: Recent::new(),
+            of_inodes: Arc::default(),
+            backing_files: OnceLock::new(),
             writeback_cache: AtomicBool::new(false),
+            passthrough: AtomicBool::new(false),
         }
     }
 
@@ -148,17 +160,24 @@ impl Handler for Mirror {
         let root = rustix::process::geteuid().is_root();
         wishes.posix_acl |= self.options.posix_acl && root && self.source_has_acls();
         wishes.writeback_cache |= self.options.writeback_cache;
+        wishes.passthrough |= self.options.passthrough && !wishes.writeback_cache;
+        wishes.posix_locks |= self.options.forward_locks;
         // A symbolic link with another target is another file.
         wishes.cache_symlinks = true;
     }
 
     fn init(&self, agreed: &Negotiation) -> io::Result<()> {
         self.writeback_cache.store(agreed.writeback_cache, Ordering::Relaxed);
+        self.passthrough.store(agreed.passthrough, Ordering::Relaxed);
         Ok(())
     }
 
-    fn mounted(&self, device: (u32, u32)) {
-        self.source.learn_own_mount(device);
+    fn mounted(&self, mount: &Mounted) {
+        self.source.learn_own_mount(mount.device);
+        if self.passthrough.load(Ordering::Relaxed) {
+            // Told once.
+            let _ = self.backing_files.set(mount.backing_files.clone());
+        }
     }
 
     fn lookup(
@@ -193,11 +212,11 @@ impl Handler for Mirror {
 
     fn setattr(
         &self,
-        _req: &Request,
+        req: &Request,
         node: &MirrorRef<'_>,
         set: &SetAttr<'_, MirrorFile>,
     ) -> Result<(Attr, Duration)> {
-        self.set_attributes(node, set)
+        self.set_attributes(req, node, set)
     }
 
     fn readlink(&self, _req: &Request, node: &MirrorRef<'_>) -> Result<OsString> {
@@ -301,9 +320,20 @@ impl Handler for Mirror {
         file: &MirrorFile,
         offset: u64,
         data: &[u8],
-        cached: bool,
+        _cached: bool,
     ) -> Result<usize> {
-        files::write(file, offset, data, cached)
+        files::write(file, offset, data)
+    }
+
+    fn append(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        _offset: u64,
+        data: &[u8],
+    ) -> Result<usize> {
+        files::append(file, data)
     }
 
     fn flush(
@@ -311,8 +341,9 @@ impl Handler for Mirror {
         _req: &Request,
         _node: &MirrorRef<'_>,
         file: &MirrorFile,
-        _lock_owner: u64,
+        lock_owner: u64,
     ) -> Result<()> {
+        file.unlock_all(lock_owner);
         files::flush(file)
     }
 
@@ -324,6 +355,29 @@ impl Handler for Mirror {
         data_only: bool,
     ) -> Result<()> {
         files::sync(file, data_only)
+    }
+
+    fn getlk(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        owner: u64,
+        lock: Lock,
+    ) -> Result<Lock> {
+        file.test_lock(owner, lock)
+    }
+
+    fn setlk(
+        &self,
+        _req: &Request,
+        _node: &MirrorRef<'_>,
+        file: &MirrorFile,
+        owner: u64,
+        lock: Lock,
+        wait: bool,
+    ) -> Result<()> {
+        file.set_lock(owner, lock, wait)
     }
 
     fn opendir(

@@ -48,6 +48,7 @@ impl Cache {
             stream: false,
             no_flush: false,
             parallel_direct_writes: false,
+            backing: None,
         }
     }
 }
@@ -69,6 +70,15 @@ pub struct MirrorOptions {
     /// The kernel checks the source's POSIX ACLs. Takes effect only where the mirror runs as root
     /// (others are checked by the source itself) and the source has ACLs. On by default.
     pub posix_acl: bool,
+    /// `fcntl` locks are taken in the source, so that programs which use it directly see them too.
+    /// (`flock` stays among the programs of the mount: the transport can't tell the two apart.)
+    pub forward_locks: bool,
+    /// The kernel reads and writes regular files itself, where it can (`FUSE_PASSTHROUGH`: as root,
+    /// Linux 6.9 or later, a source that is on no other filesystem). Not with the writeback cache.
+    pub passthrough: bool,
+    /// Reading leaves the source's times of access alone, where the mirror may (as root, or for its
+    /// own files).
+    pub no_atime: bool,
 }
 
 impl Default for MirrorOptions {
@@ -78,6 +88,9 @@ impl Default for MirrorOptions {
             read_only: false,
             writeback_cache: false,
             posix_acl: true,
+            forward_locks: false,
+            passthrough: false,
+            no_atime: false,
         }
     }
 }

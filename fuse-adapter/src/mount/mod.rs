@@ -26,8 +26,9 @@ use self::end::End;
 use self::place::Place;
 use self::reclaimer::{Bell, Reclaimer};
 use crate::dispatch::{Backlog, Dispatcher, Engine, Threads};
-use crate::handler::Handler;
+use crate::handler::{Handler, Mounted};
 use crate::negotiation::Negotiation;
+use crate::transport::backing::BackingFiles;
 use crate::transport::device::Notifier;
 use crate::transport::fuser::{Session, StartError};
 
@@ -112,11 +113,13 @@ pub fn mount<H: Handler>(
         readers,
         options.threads.clone_fd,
     );
-    let told = started.and_then(|session| {
+    let told = started.and_then(|(session, agreed)| {
+        let backing_files = BackingFiles::new(Arc::downgrade(session.device()));
+        let mounted = Mounted { device: place.device(), backing_files };
         // The requests that wait already are read by the supervisor, later.
-        let tell = || engine.handler().mounted(place.device());
+        let tell = || engine.handler().mounted(&mounted);
         catch_unwind(AssertUnwindSafe(tell)).map_err(|_| StartError::InitPanicked)?;
-        Ok(session)
+        Ok((session, agreed))
     });
     let (session, agreed) = told.map_err(|error| {
         // In use or not: nobody was ever answered here.

@@ -1,7 +1,7 @@
 //! [`Device`]: the connection to the kernel, for what the transport's library can't send itself.
 
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Weak;
 
 use pinpath::{Inode, Name};
@@ -19,6 +19,11 @@ pub(crate) struct Device(OwnedFd);
 impl Device {
     pub(crate) fn new(descriptor: OwnedFd) -> Self {
         Device(descriptor)
+    }
+
+    /// The descriptor's number, for `ioctl`; open as long as `self` lives.
+    pub(crate) fn raw(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Answers a request.

@@ -151,6 +151,33 @@ fn appending() {
     });
 }
 
+/// `O_APPEND` is what it is at the time of a write: `fcntl` sets it and takes it away. (Where the
+/// kernel passes a file through, it keeps the flag that the file was opened with.)
+#[test]
+fn appending_begins_and_ends_under_an_open_file() {
+    in_each_cache_mode(|at| {
+        let path = at.join("f");
+        let appends = |file: &File, on: bool| {
+            let flags = rustix::fs::fcntl_getfl(file).unwrap() - OFlags::APPEND;
+            let flags = if on { flags | OFlags::APPEND } else { flags };
+            rustix::fs::fcntl_setfl(file, flags).unwrap();
+        };
+        write(&path, "0123456789");
+        let file = OpenOptions::new().read(true).append(true).open(&path).unwrap();
+        (&file).write_all(b"ab").unwrap();
+        appends(&file, false);
+        file.write_at(b"XX", 2).unwrap();
+        assert_eq!(read(&path), "01XX456789ab");
+        appends(&file, true);
+        file.write_at(b"YY", 0).unwrap();
+        assert_eq!(read(&path), "01XX456789abYY");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        appends(&file, true);
+        (&file).write_all(b"ZZ").unwrap();
+        assert_eq!(read(&path), "01XX456789abYYZZ");
+    });
+}
+
 /// A log that is also written behind the mirror loses nothing.
 #[test]
 fn appending_from_both_sides() {

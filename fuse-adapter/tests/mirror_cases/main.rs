@@ -1,13 +1,15 @@
 //! The mirror, mounted: each test is a fault that users met in some FUSE filesystem.
 //!
 //! What is right is what a plain directory does. So most tests are a function of a directory, and
-//! run on a plain one first and then on a mirror in each cache mode: a test that expects what is
+//! run on a plain one first and then on a mirror in each cache mode and with passthrough: a test that expects what is
 //! not so fails before it comes to the mirror.
 
 mod attributes;
 mod behind;
 mod content;
+mod faults;
 mod listings;
+mod locks;
 mod mapped;
 mod mounts;
 mod names;
@@ -101,8 +103,19 @@ fn open_directory() -> TempDir {
     dir
 }
 
-/// Runs a case on a plain directory, and then on a mirror in each cache mode.
+/// Runs a case on a plain directory, then on a mirror in each cache mode, and on one whose open files
+/// the kernel reads and writes itself.
 fn everywhere(case: impl Fn(&Path)) {
+    in_each_cache_mode(&case);
+    let mut options = MirrorOptions::default();
+    options.passthrough = true;
+    let Some(mirrored) = Mirrored::with(options) else { return };
+    eprintln!("passed through by the kernel: {}", mirrored.mount().agreed().passthrough);
+    case(mirrored.mountpoint.path());
+}
+
+/// The same without that last one.
+fn in_each_cache_mode(case: impl Fn(&Path)) {
     if mountpoint().is_none() {
         return;
     }

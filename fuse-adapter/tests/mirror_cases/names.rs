@@ -191,6 +191,41 @@ fn a_thousand_levels() {
     everywhere(|at| deep(at, "a", 1000));
 }
 
+/// So deep that no path of it fits into a system call, nor the removal of it into the descriptors
+/// that a process may have.
+#[test]
+fn ten_thousand_levels() {
+    let Some(mirrored) = Mirrored::new(Cache::Auto) else { return };
+    const LEVELS: usize = 10_000;
+    let at = mirrored.mountpoint.path();
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o755);
+    let top = rustix::fs::openat(CWD, at, flags, Mode::empty()).unwrap();
+    let mut dir = top.try_clone().unwrap();
+    for _ in 0..LEVELS {
+        rustix::fs::mkdirat(&dir, "a", mode).unwrap();
+        dir = rustix::fs::openat(&dir, "a", flags, Mode::empty()).unwrap();
+    }
+    let made = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC;
+    let leaf = rustix::fs::openat(&dir, "leaf", made, mode).unwrap();
+    assert_eq!(rustix::io::write(&leaf, b"deep"), Ok(4));
+    rustix::fs::renameat(&dir, "leaf", &dir, "moved").unwrap();
+    drop(leaf);
+    // Everything is forgotten, and found again on a path of twenty thousand bytes.
+    listings::drop_caches();
+    assert_eq!(rustix::fs::statat(&dir, "moved", AtFlags::SYMLINK_NOFOLLOW).unwrap().st_size, 4);
+    rustix::fs::unlinkat(&dir, "moved", AtFlags::empty()).unwrap();
+    drop(dir);
+    // Taken down from the top: what is below the first comes beside it.
+    for _ in 0..LEVELS - 1 {
+        rustix::fs::renameat(&top, "a/a", &top, "b").unwrap();
+        rustix::fs::unlinkat(&top, "a", AtFlags::REMOVEDIR).unwrap();
+        rustix::fs::renameat(&top, "b", &top, "a").unwrap();
+    }
+    rustix::fs::unlinkat(&top, "a", AtFlags::REMOVEDIR).unwrap();
+    assert_eq!(std::fs::read_dir(at).unwrap().count(), 0);
+}
+
 /// Symbolic links as themselves (B34).
 #[test]
 fn symbolic_links() {

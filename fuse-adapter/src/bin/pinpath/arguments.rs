@@ -61,7 +61,7 @@ struct MirrorArguments {
 
     /// Mount options, separated by commas: ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime,
     /// noatime, nodiratime, strictatime, lazytime, sync, async, dirsync, allow_other, default_permissions, auto_unmount, fsname=NAME,
-    /// subtype=NAME, cache=MODE, readers=N, handlers=N, clone_fd, clear_stale. What only mount(8)
+    /// subtype=NAME, cache=MODE, locks=WHERE, passthrough, readers=N, handlers=N, clone_fd, clear_stale. What only mount(8)
     /// and fstab care for (defaults, nofail, x-...) is ignored
     #[arg(short = 'o', value_name = "OPTION,...")]
     options: Vec<OsString>,
@@ -83,6 +83,16 @@ struct MirrorArguments {
     /// mount (only if nobody changes SOURCE otherwise)
     #[arg(long, value_name = "MODE", value_enum)]
     cache: Option<Cache>,
+
+    /// Who keeps the fcntl locks of programs: the kernel, among the users of this mount, or SOURCE,
+    /// where others see them too
+    #[arg(long, value_name = "WHERE", value_enum)]
+    locks: Option<Locks>,
+
+    /// Let the kernel read and write open files itself, without asking (as root, on Linux 6.9 or
+    /// later, and where SOURCE lies on no other filesystem)
+    #[arg(long)]
+    passthrough: bool,
 
     /// How much to report on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Warn)]
@@ -106,6 +116,15 @@ pub(crate) enum Cache {
     Auto,
     /// As long as it likes: only this mount changes SOURCE
     Always,
+}
+
+/// Where locks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Locks {
+    /// In the kernel: right among the programs that use this mount, unknown to SOURCE
+    Kernel,
+    /// In SOURCE: right among all that use it, here or there (flock stays in the kernel)
+    Forward,
 }
 
 /// Reads the command line, however the command was called. What is printed for the user (help, or
@@ -146,6 +165,8 @@ fn plan(arguments: MirrorArguments) -> Result<Plan, crate::failure::Failure> {
     options.readers = arguments.readers.or(options.readers);
     options.handlers = arguments.handlers.or(options.handlers);
     options.cache = arguments.cache.or(options.cache);
+    options.locks = arguments.locks.or(options.locks);
+    options.passthrough |= arguments.passthrough;
     Ok(Plan {
         source: arguments.source,
         mountpoint: arguments.mountpoint,
@@ -200,9 +221,9 @@ mod tests {
     #[test]
     fn flags_and_options_say_the_same() {
         let flags = "pinpath mirror a b --read-only --allow-other --readers 3 --handlers 9 --clone-fd \
-                     --cache always --clear-stale";
+                     --cache always --clear-stale --locks forward --passthrough";
         let flags = read(words(flags)).expect("a plan").options;
-        let options = "pinpath mirror a b -o ro,allow_other,readers=3 -o handlers=9,clone_fd,cache=always,clear_stale";
+        let options = "pinpath mirror a b -o ro,allow_other,readers=3 -o handlers=9,clone_fd,cache=always,clear_stale,locks=forward,passthrough";
         let options = read(words(options)).expect("a plan").options;
         assert_eq!(flags, options);
     }

@@ -86,8 +86,12 @@ fn started(source: &Path, mountpoint: &Path, background: bool) -> String {
 /// What only root may ask for is refused here, where it can be said; fusermount3 would pass over
 /// it without a word.
 fn check_rights(options: &Options) -> Result<(), Failure> {
-    let wanted = [("suid", options.suid), ("dev", options.dev)];
-    match wanted.into_iter().find(|(_, value)| *value == Some(true)) {
+    let wanted = [
+        ("suid", options.suid == Some(true)),
+        ("dev", options.dev == Some(true)),
+        ("passthrough", options.passthrough),
+    ];
+    match wanted.into_iter().find(|(_, wanted)| *wanted) {
         Some((option, _)) if !is_root() => Err(Failure::OnlyRoot { option }),
         _ => Ok(()),
     }
@@ -141,6 +145,10 @@ fn mirror_options(options: &Options) -> MirrorOptions {
             arguments::Cache::Always => Cache::Always,
         };
     }
+    wanted.forward_locks = options.locks == Some(arguments::Locks::Forward);
+    wanted.passthrough = options.passthrough;
+    // The kernel leaves times of access to the source.
+    wanted.no_atime = options.atime == Some(false);
     wanted
 }
 

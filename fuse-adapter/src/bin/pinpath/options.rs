@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::ValueEnum;
 
-use crate::arguments::Cache;
+use crate::arguments::{Cache, Locks};
 use crate::failure::Failure;
 
 /// The options that were named; `None` where nothing was said. Of two that contradict each other
@@ -30,6 +30,8 @@ pub(crate) struct Options {
     pub(crate) clear_stale: bool,
     pub(crate) clone_fd: bool,
     pub(crate) cache: Option<Cache>,
+    pub(crate) locks: Option<Locks>,
+    pub(crate) passthrough: bool,
     pub(crate) readers: Option<usize>,
     pub(crate) handlers: Option<usize>,
     /// Those that nobody here knows. Refused, unless mount(8) was told to be sloppy (`-s`).
@@ -76,6 +78,7 @@ impl Options {
             b"remount" => self.remount = true,
             b"clear_stale" => self.clear_stale = true,
             b"clone_fd" => self.clone_fd = true,
+            b"passthrough" => self.passthrough = true,
             _ if is_for_mount(option) => {}
             _ => self.add_with_value(option)?,
         }
@@ -91,6 +94,7 @@ impl Options {
             b"fsname" => self.fs_name = Some(value.to_owned()),
             b"subtype" => self.subtype = Some(value.to_owned()),
             b"cache" => self.cache = Some(cache(value)?),
+            b"locks" => self.locks = Some(locks(value)?),
             b"readers" => self.readers = Some(number("readers", value)?),
             b"handlers" => self.handlers = Some(number("handlers", value)?),
             _ => self.unknown.push(OsStr::from_bytes(option).to_owned()),
@@ -129,6 +133,13 @@ fn cache(value: &OsStr) -> Result<Cache, Failure> {
     Cache::from_str(&value.to_string_lossy(), false).map_err(|_| Failure::OptionValue {
         option: format!("cache={}", value.to_string_lossy()),
         reason: "it is none, auto or always".into(),
+    })
+}
+
+fn locks(value: &OsStr) -> Result<Locks, Failure> {
+    Locks::from_str(&value.to_string_lossy(), false).map_err(|_| Failure::OptionValue {
+        option: format!("locks={}", value.to_string_lossy()),
+        reason: "it is kernel or forward".into(),
     })
 }
 
@@ -202,7 +213,9 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        for list in ["cache=some", "readers=0", "handlers=many", "readers=100000", "cache"] {
+        for list in
+            ["cache=some", "locks=maybe", "readers=0", "handlers=many", "readers=100000", "cache"]
+        {
             assert!(read(list).is_err(), "{list}");
         }
         assert_eq!(read("cache=always").expect("options").cache, Some(Cache::Always));

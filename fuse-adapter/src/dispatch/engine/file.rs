@@ -47,6 +47,21 @@ impl<H: Handler> Engine<H> {
         })
     }
 
+    /// WRITE to a file that is open with `O_APPEND`, by the program itself.
+    pub fn append(
+        &self,
+        req: &Request,
+        inode: Inode,
+        handle: u64,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<usize> {
+        self.on_file(Operation::Write, inode, handle, |node, file| {
+            let size = self.handler.append(req, node, file, offset, data)?;
+            plausible(size, data.len())
+        })
+    }
+
     /// FLUSH.
     pub fn flush(&self, req: &Request, inode: Inode, handle: u64, lock_owner: u64) -> Result<()> {
         self.on_file(Operation::Flush, inode, handle, |node, file| {

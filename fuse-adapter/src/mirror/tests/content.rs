@@ -12,10 +12,10 @@ fn appending_goes_to_the_end_wherever_that_is_by_now() {
     let log = world.look("log").unwrap();
     let file = world.mirror.open(&ME, &log, libc::O_WRONLY | libc::O_APPEND).unwrap().file;
     world.write("log", "one\ntwo\n");
-    files::write(&file, 4, b"three\n", false).unwrap();
+    files::append(&file, b"three\n").unwrap();
     assert_eq!(world.read("log"), "one\ntwo\nthree\n");
     // A page of the kernel's cache goes where the kernel says, whoever's descriptor it uses.
-    files::write(&file, 0, b"ONE", true).unwrap();
+    files::write(&file, 0, b"ONE").unwrap();
     assert_eq!(world.read("log"), "ONE\ntwo\nthree\n");
 }
 
@@ -31,7 +31,7 @@ fn with_the_writeback_cache_a_file_opened_for_writing_can_be_read() {
     let (_, created) =
         world.mirror.create(&ME, &world.root(), name("g"), 0o100_200, 0, flags).unwrap();
     for file in [opened, created.file] {
-        files::write(&file, 4, b"bar\n", true).unwrap();
+        files::write(&file, 4, b"bar\n").unwrap();
         let mut buf = [0; 4];
         assert_eq!(files::read(&file, 4, &mut buf), Ok(4));
         assert_eq!(&buf, b"bar\n");
@@ -47,7 +47,7 @@ fn a_mode_that_forbids_writing_counts_for_the_next_open() {
         world.mirror.create(&ME, &world.root(), name("f"), 0o100_444, 0, flags).unwrap();
     assert_eq!(entry.attr.perm, 0o444);
     let f = world.node(world.enter(Inode::ROOT, name("f"), entry));
-    files::write(&opened.file, 0, b"content", false).unwrap();
+    files::write(&opened.file, 0, b"content").unwrap();
     let set = SetAttr { size: Some(1), file: Some(&opened.file), ..NOTHING };
     assert_eq!(world.mirror.setattr(&ME, &f, &set).unwrap().0.size, 1);
     let again = world.mirror.create(&ME, &world.root(), name("f"), 0o100_444, 0, flags);
@@ -144,7 +144,7 @@ fn special_mode_bits_survive_and_links_stay_themselves() {
 fn data_holes_and_allocation() {
     let world = World::new();
     let (_, file) = world.create("sparse");
-    files::write(&file, 2 << 20, &[1; 4096], false).unwrap();
+    files::write(&file, 2 << 20, &[1; 4096]).unwrap();
     files::allocate(&file, 0, 4 << 20, 0).unwrap();
     assert_eq!(std::fs::metadata(world.source("sparse")).unwrap().len(), 4 << 20);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -163,7 +163,7 @@ fn copies_within_the_source() {
     let world = World::new();
     let (_, from) = world.create("from");
     let (_, to) = world.create("to");
-    files::write(&from, 0, b"0123456789", false).unwrap();
+    files::write(&from, 0, b"0123456789").unwrap();
     assert_eq!(files::copy_range(&from, 2, &to, 1, 5), Ok(5));
     assert_eq!(world.read("to"), "\0\x32\x33\x34\x35\x36");
 }

@@ -158,7 +158,7 @@ fn its_own_mount_shows_as_an_empty_directory() {
     std::fs::write(inside.join("hidden"), "").unwrap();
     std::fs::write(other.join("seen"), "").unwrap();
     let device = std::fs::metadata(&inside).unwrap().dev();
-    world.mirror.mounted((rustix::fs::major(device), rustix::fs::minor(device)));
+    world.mirror.source.learn_own_mount((rustix::fs::major(device), rustix::fs::minor(device)));
 
     let m = world.look("m").unwrap();
     assert_eq!(world.attr(&m).unwrap().perm, 0o555);

@@ -27,7 +27,7 @@ fn descend<'w>(world: &'w World, names: impl Iterator<Item = String>) -> MirrorR
 fn use_directory(world: &World, deep: &MirrorRef<'_>) {
     let (entry, opened) =
         world.mirror.create(&ME, deep, name("leaf"), 0o100_644, 0o022, libc::O_RDWR).unwrap();
-    files::write(&opened.file, 0, b"deep", false).unwrap();
+    files::write(&opened.file, 0, b"deep").unwrap();
     drop(opened);
     let leaf = world.node(world.enter(deep.inode(), name("leaf"), entry));
     assert_eq!(world.attr(&leaf).unwrap().size, 4);

@@ -9,7 +9,7 @@ fn an_unlinked_open_file_can_still_be_used() {
     let world = World::new();
     let (inode, file) = world.create("t");
     let node = world.node(inode);
-    files::write(&file, 0, b"hello", false).unwrap();
+    files::write(&file, 0, b"hello").unwrap();
     world.unlink(&world.root(), "t").unwrap();
     assert_eq!(node.path().map(drop), Err(Errno::ENOENT), "it has no path any more");
 

@@ -339,13 +339,19 @@ impl<H: Handler> Filesystem for Adapter<H> {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        // As they are now: a program may change this one after the open.
+        let append = !cached && flags.0 & libc::O_APPEND != 0;
         run!(self, self.pool(Operation::Write), req, own(data), |engine| {
-            reply::written(reply, engine.write(req, inode(ino), fh.0, offset, data, cached));
+            let written = match append {
+                true => engine.append(req, inode(ino), fh.0, offset, data),
+                false => engine.write(req, inode(ino), fh.0, offset, data, cached),
+            };
+            reply::written(reply, written);
         });
     }
 

@@ -22,7 +22,8 @@ const DECODABLE: InitFlags = InitFlags::FUSE_ASYNC_READ
     .union(InitFlags::FUSE_MAX_PAGES)
     .union(InitFlags::FUSE_CACHE_SYMLINKS)
     .union(InitFlags::FUSE_EXPLICIT_INVAL_DATA)
-    .union(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+    .union(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP)
+    .union(InitFlags::FUSE_PASSTHROUGH);
 
 /// The smallest `max_write` that the kernel takes.
 const MIN_WRITE: u32 = 4096;
@@ -46,13 +47,17 @@ pub(super) fn negotiate(wishes: &Negotiation, config: &mut KernelConfig) -> Nego
             let _ = config.set_max_readahead(most);
         }
     }
+    if agreed.passthrough {
+        // Without a depth the kernel takes no backing files. One: they are on no stacked filesystem.
+        let _ = config.set_max_stack_depth(1);
+    }
     agreed.max_background = wishes.max_background.max(1);
     let _ = config.set_max_background(agreed.max_background);
     agreed
 }
 
 /// Each wish that is one flag, in one place for asking and for reading the answer.
-fn switches(of: &mut Negotiation) -> [(&mut bool, InitFlags); 12] {
+fn switches(of: &mut Negotiation) -> [(&mut bool, InitFlags); 13] {
     [
         (&mut of.parallel_dirops, InitFlags::FUSE_PARALLEL_DIROPS),
         (&mut of.atomic_o_trunc, InitFlags::FUSE_ATOMIC_O_TRUNC),
@@ -64,6 +69,7 @@ fn switches(of: &mut Negotiation) -> [(&mut bool, InitFlags); 12] {
         (&mut of.cache_symlinks, InitFlags::FUSE_CACHE_SYMLINKS),
         (&mut of.async_direct_io, InitFlags::FUSE_ASYNC_DIO),
         (&mut of.direct_io_mmap, InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP),
+        (&mut of.passthrough, InitFlags::FUSE_PASSTHROUGH),
         (&mut of.posix_locks, InitFlags::FUSE_POSIX_LOCKS),
         (&mut of.flock_locks, InitFlags::FUSE_FLOCK_LOCKS),
     ]
@@ -136,6 +142,7 @@ mod tests {
                 "FUSE_CACHE_SYMLINKS",
                 "FUSE_EXPLICIT_INVAL_DATA",
                 "FUSE_DIRECT_IO_ALLOW_MMAP",
+                "FUSE_PASSTHROUGH",
             ]
         );
     }

@@ -43,6 +43,7 @@ pub(super) fn open_flags(options: OpenOptions) -> FopenFlags {
         (options.stream, FopenFlags::FOPEN_STREAM),
         (options.no_flush, FopenFlags::FOPEN_NOFLUSH),
         (options.parallel_direct_writes, FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES),
+        (options.backing.is_some(), FopenFlags::FOPEN_PASSTHROUGH),
     ]
     .into_iter()
     .filter(|(on, _)| *on)

@@ -7,8 +7,8 @@
 use std::fmt::{self, Write};
 
 use fuser::{
-    FileHandle, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyOpen, ReplyWrite, ReplyXattr,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyWrite, ReplyXattr,
 };
 use zerocopy::IntoBytes;
 
@@ -17,6 +17,7 @@ use super::session::Shared;
 use crate::attr::Attr;
 use crate::dispatch::{EntryReply, LookupReply, OpenReply};
 use crate::errno::Errno;
+use crate::transport::backing::BackingId;
 use crate::transport::wire::{AttrOut, CreateOut, EntryOut, OpenOut};
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -30,6 +31,7 @@ const _: () = {
     assert!(size_of::<ReplyEntry>() == ONLY_A_RAW_REPLY);
     assert!(size_of::<ReplyAttr>() == ONLY_A_RAW_REPLY);
     assert!(size_of::<ReplyCreate>() == ONLY_A_RAW_REPLY);
+    assert!(size_of::<ReplyOpen>() == ONLY_A_RAW_REPLY);
 };
 
 /// The same request's reply, as one that takes bytes.
@@ -52,7 +54,7 @@ macro_rules! into_data {
     };
 }
 
-into_data!(ReplyEntry ReplyAttr ReplyCreate);
+into_data!(ReplyEntry ReplyAttr ReplyCreate ReplyOpen);
 
 pub(super) fn data(reply: ReplyData, result: Result<&[u8]>) {
     match result {
@@ -103,22 +105,22 @@ pub(super) fn entry(reply: ReplyEntry, result: Result<EntryReply>) {
 }
 
 pub(super) fn open(reply: ReplyOpen, result: Result<OpenReply>) {
-    match result {
-        Ok(open) => reply.opened(FileHandle(open.handle), convert::open_flags(open.options)),
-        Err(error) => reply.error(convert::errno(error)),
-    }
+    let out = result.map(|open| open_out(&open));
+    data(reply.into_data(), out.as_ref().map(IntoBytes::as_bytes).map_err(|error| *error));
 }
 
 pub(super) fn create(reply: ReplyCreate, result: Result<(EntryReply, OpenReply)>) {
-    let out = result.map(|(entry, open)| CreateOut {
-        entry: entry_out(&entry),
-        open: OpenOut {
-            handle: open.handle,
-            flags: convert::open_flags(open.options).bits(),
-            backing: 0,
-        },
-    });
+    let out =
+        result.map(|(entry, open)| CreateOut { entry: entry_out(&entry), open: open_out(&open) });
     data(reply.into_data(), out.as_ref().map(IntoBytes::as_bytes).map_err(|error| *error));
+}
+
+fn open_out(open: &OpenReply) -> OpenOut {
+    OpenOut {
+        handle: open.handle,
+        flags: convert::open_flags(open.options).bits(),
+        backing: open.options.backing.map_or(0, BackingId::raw),
+    }
 }
 
 fn entry_out(entry: &EntryReply) -> EntryOut {
