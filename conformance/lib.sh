@@ -1,7 +1,9 @@
-# Shared by the scripts of this folder, which source it. shellcheck shell=bash
+# shellcheck shell=bash
+# Shared by the scripts of this folder, which source it.
 #
-# Environment: PINPATH, a built command to test instead of this checkout's release build; TOOLS, the
-# folder into which tools are installed once (default: in cargo's target folder).
+# Environment: PINPATH, a built command to test instead of this checkout's release build; OPTIONS,
+# more options for it, --passthrough say; TOOLS, the folder into which tools are installed once
+# (default: in cargo's target folder).
 set -euo pipefail
 
 repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
@@ -61,7 +63,8 @@ debian() {
 
 # mount_mirror OPTION...: $work/source on $work/mnt.
 mount_mirror() {
-    (umask 0 && exec "$pinpath" mirror --allow-other -o suid,dev "$@" "$work/source" "$work/mnt") \
+    # shellcheck disable=SC2086 # several options
+    (umask 0 && exec "$pinpath" mirror --allow-other -o suid,dev ${OPTIONS:-} "$@" "$work/source" "$work/mnt") \
         >"$work/daemon.log" 2>&1 </dev/null &
     daemon=$!
     local tenth
