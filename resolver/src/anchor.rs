@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use crate::data::NodeData;
 use crate::domain::{Domain, Grave};
 use crate::pin::RequestPin;
+use crate::reclaim;
 use crate::resolver::Resolver;
 
 /// Owns a value, a filesystem with its [`Resolver`] for example, that requests borrow for as long as
@@ -42,8 +43,8 @@ use crate::resolver::Resolver;
 pub struct Anchor<T: Send + Sync + 'static> {
     value: NonNull<T>,
     domain: &'static Domain,
-    /// Begins a request of the value's resolver, whatever it keeps beside its nodes.
-    begin: fn(&T) -> RequestPin,
+    /// Advances reclamation in the value's resolver, whatever that keeps beside its nodes.
+    advance: fn(&T),
 }
 
 // SAFETY: like `Arc<T>`, it gives `&T` to whichever threads have it and drops `T` on any.
@@ -59,18 +60,19 @@ impl<T: Send + Sync + 'static> Anchor<T> {
     {
         let domain = value.as_ref().shared().domain;
         let value = NonNull::from(Box::leak(Box::new(value)));
-        Anchor { value, domain, begin: |value| value.as_ref().pin() }
+        let advance = |value: &T| _ = reclaim::advance(value.as_ref().shared());
+        Anchor { value, domain, advance }
     }
 
     /// Begins a request: what [`Resolver::pin`] keeps is kept, and the value too, until the answer
     /// is dropped, on whichever thread.
     #[inline]
     pub fn begin_request(&self) -> AnchoredRequest<T> {
-        let pin = (self.begin)(self);
-        // The value may answer with another resolver than it had at first; it must not be freed
-        // for that.
-        let pin = if pin.is_in(self.domain) { pin } else { RequestPin::begin(self.domain) };
-        AnchoredRequest { value: self.value, _pin: pin }
+        if self.domain.pressing() {
+            (self.advance)(self);
+        }
+        // In the domain noted at first, whichever resolver the value answers with by now.
+        AnchoredRequest { value: self.value, _pin: RequestPin::begin(self.domain) }
     }
 }
 

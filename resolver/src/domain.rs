@@ -16,6 +16,9 @@
 use crossbeam_utils::CachePadded;
 
 use crate::fence::Fences;
+pub(crate) use crate::graves::Grave;
+use crate::graves::Graves;
+use crate::own_slot::with_slot;
 use crate::segments::{Segments, Zeroed};
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use crate::threads;
@@ -29,13 +32,13 @@ const MORE_CELLS: usize = if cfg!(loom) { 2 } else { 31 };
 pub(crate) type Cell = AtomicU64;
 
 #[derive(Debug, Default)]
-struct Slot {
+pub(crate) struct Slot {
     counts: CachePadded<Counts>,
     cells: CachePadded<[Cell; CELLS]>,
 }
 
 #[derive(Debug, Default)]
-struct Counts {
+pub(crate) struct Counts {
     entered: [AtomicU64; 2],
     exited: [AtomicU64; 2],
     /// More cells, a list that only grows.
@@ -58,6 +61,10 @@ pub(crate) struct Domain {
     current: CachePadded<AtomicUsize>,
     /// How many transactions wait for leases to end. Read when a lease ends.
     waiting: CachePadded<AtomicUsize>,
+    /// What anchors left to their last requests. Read when a request ends.
+    graves: Graves,
+    /// 1 once so much waits to be reclaimed that requests should try to advance.
+    pressing: CachePadded<AtomicUsize>,
     slots: Segments<Slot>,
 }
 
@@ -67,6 +74,8 @@ impl Domain {
             fences: Fences::detect(),
             current: CachePadded::new(AtomicUsize::new(0)),
             waiting: CachePadded::new(AtomicUsize::new(0)),
+            graves: Graves::default(),
+            pressing: CachePadded::new(AtomicUsize::new(0)),
             slots: Segments::new(),
         }
     }
@@ -77,31 +86,89 @@ impl Domain {
 
     /// Counts a request in and answers the parity under which to count it out.
     #[inline]
-    pub(crate) fn enter(&self) -> usize {
-        threads::with_number(|number| {
-            let counts = &self.slots.get_or_grow(number).counts;
-            // Relaxed: a stale parity is allowed. `drained` looks at both parities after a node
-            // was retired, so it sees this pin wherever it counts itself.
-            let parity = self.current.load(Ordering::Relaxed) & 1;
-            increment(&counts.entered[parity], Ordering::Relaxed);
-            // Pairs with the heavy fence in `drained`: either `drained` sees the count above and
-            // waits, or what this request reads next is not older than what was true when
-            // `drained` was called. Weaker: a node is reclaimed under a request that found it.
-            self.fences.light();
-            parity
-        })
+    pub(crate) fn enter(&'static self) -> usize {
+        with_slot(self, |slot| self.enter_in(&slot.counts))
+    }
+
+    /// The same where the calling thread's counters are known.
+    #[inline(always)]
+    pub(crate) fn enter_in(&self, counts: &Counts) -> usize {
+        // Relaxed: a stale parity is allowed. `drained` looks at both parities after a node
+        // was retired, so it sees this pin wherever it counts itself.
+        let parity = self.current.load(Ordering::Relaxed) & 1;
+        increment(&counts.entered[parity], Ordering::Relaxed);
+        // Pairs with the heavy fence in `drained`: either `drained` sees the count above and
+        // waits, or what this request reads next is not older than what was true when
+        // `drained` was called. Weaker: a node is reclaimed under a request that found it.
+        self.fences.light();
+        parity
     }
 
     /// Counts a request out. May run on any thread.
     #[inline]
-    pub(crate) fn exit(&self, parity: usize) {
+    pub(crate) fn exit(&'static self, parity: usize) {
+        with_slot(self, |slot| self.exit_in(&slot.counts, parity));
+        // Pairs with the heavy fence in `bury`: either it sees the count above, or we see the grave.
+        // Weaker: nobody drops the value.
+        self.fences.light();
+        if self.graves.open() {
+            self.graves.close_drained(|parity| self.drained(parity));
+        }
+    }
+
+    /// Should a request try to advance reclamation?
+    #[inline]
+    pub(crate) fn pressing(&self) -> bool {
+        // Relaxed here and below: a hint when to try, which publishes nothing.
+        self.pressing.load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn press(&self, now: bool) {
+        self.pressing.store(usize::from(now), Ordering::Relaxed);
+    }
+
+    /// Drops a value once all requests have ended that were counted in before this was called: now,
+    /// or when the last of them ends, on its thread.
+    pub(crate) fn bury(&self, grave: Grave) {
+        self.graves.dig(grave);
+        self.fences.heavy();
+        self.graves.close_drained(|parity| self.drained(parity));
+    }
+
+    /// The same where the calling thread's counters are known.
+    #[inline(always)]
+    pub(crate) fn exit_in(&self, counts: &Counts, parity: usize) {
+        // Release: pairs with the Acquire in `drained`. All that the request read happened
+        // before its nodes are reclaimed, and `drained`, which sees this, sees the count of
+        // `enter` too. Weaker: reclaimed while still being read; exits without entries.
+        increment(&counts.exited[parity & 1], Ordering::Release);
+    }
+
+    /// The slot of the thread that has this number.
+    #[inline]
+    pub(crate) fn slot(&self, number: usize) -> &Slot {
+        self.slots.get_or_grow(number)
+    }
+
+    /// The counters of the thread that has this number.
+    #[inline]
+    pub(crate) fn counts(&self, number: usize) -> &Counts {
+        &self.slot(number).counts
+    }
+
+    /// Has the calling thread counted in more than it has counted out? Means something only where
+    /// what begins on a thread ends there.
+    pub(crate) fn thread_is_inside(&self) -> bool {
         threads::with_number(|number| {
-            let counts = &self.slots.get_or_grow(number).counts;
-            // Release: pairs with the Acquire in `drained`. All that the request read happened
-            // before its nodes are reclaimed, and `drained`, which sees this, sees the count of
-            // `enter` too. Weaker: reclaimed while still being read; exits without entries.
-            increment(&counts.exited[parity], Ordering::Release);
-        });
+            let counts = self.counts(number);
+            // Relaxed: only this thread writes them.
+            let sum = |counters: &[AtomicU64; 2]| {
+                counters[0]
+                    .load(Ordering::Relaxed)
+                    .wrapping_add(counters[1].load(Ordering::Relaxed))
+            };
+            sum(&counts.entered) != sum(&counts.exited)
+        })
     }
 
     /// Have all requests of this parity ended that were counted in before this was called?
@@ -146,8 +213,7 @@ impl Domain {
     #[inline]
     pub(crate) fn publish(&'static self, value: u64) -> &'static Cell {
         debug_assert_ne!(value, 0);
-        threads::with_number(|number| {
-            let slot = self.slots.get_or_grow(number);
+        with_slot(self, |slot| {
             let cell = empty(&slot.cells[..]).unwrap_or_else(|| more_cells(&slot.counts.more));
             // Relaxed, with the light fence after it: pairs with the heavy fence of a transaction
             // (`transaction.rs`). Either it finds this cell, or the lease finds its mark.
@@ -216,6 +282,29 @@ impl Domain {
                 self.sum(|counts| &counts.entered[parity]).wrapping_sub(exited)
             })
             .sum()
+    }
+}
+
+/// How far a batch of what was retired has come: both parities must have been seen drained since it
+/// was taken. One is not enough: a request may have read the current parity, been delayed, and
+/// counted itself in the old one after that was seen drained.
+#[derive(Debug, Default)]
+pub(crate) struct GracePeriod {
+    /// The idle parity was seen drained, and the parity flipped.
+    flipped: bool,
+}
+
+impl GracePeriod {
+    /// Goes on as far as it can now. Only one thread at a time does this to a domain.
+    pub(crate) fn over(&mut self, domain: &Domain) -> bool {
+        if !self.flipped {
+            if !domain.drained(domain.idle_parity()) {
+                return false;
+            }
+            domain.flip();
+            self.flipped = true;
+        }
+        domain.drained(domain.idle_parity())
     }
 }
 
@@ -302,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_request_keeps_its_parity_from_draining() {
-        let domain = Domain::new();
+        let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
         let parity = domain.enter();
         assert!(!domain.drained(parity));
         domain.flip();
@@ -313,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_request_may_end_on_another_thread() {
-        let domain = Domain::new();
+        let domain: &'static Domain = Box::leak(Box::new(Domain::new()));
         let parity = domain.enter();
         std::thread::scope(|scope| {
             scope.spawn(|| domain.exit(parity));

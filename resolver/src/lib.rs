@@ -35,23 +35,29 @@
 //!
 //! DESIGN.md in the repository tells how it is done and why.
 
+mod anchor;
 mod change;
 mod data;
 mod domain;
 pub mod drop_in;
+mod epoch;
 mod error;
 mod fence;
+mod graves;
 mod identities;
 mod inode;
 mod lease;
 mod link;
+mod listing;
 mod lookup;
 mod mapped;
 mod name;
 mod names;
 mod namespace;
 mod node;
+mod own_slot;
 mod parking;
+mod path_buffer;
 mod path_cache;
 mod paths;
 mod pin;
@@ -69,6 +75,7 @@ mod tree;
 mod validate;
 mod walk;
 
+pub use anchor::{Anchor, AnchoredRequest};
 pub use data::NodeData;
 pub use error::{Error, PathError};
 pub use inode::Inode;
@@ -80,6 +87,9 @@ pub use resolver::{Counting, Options, Resolver, Stats};
 pub use state::Kind;
 pub use transaction::{RenameMode, Transaction, TransactionError};
 
+#[cfg(any(loom, shuttle))]
+#[doc(hidden)]
+pub use epoch::model::Epochs;
 #[cfg(any(loom, shuttle))]
 #[doc(hidden)]
 pub use threads::end_thread;

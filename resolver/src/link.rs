@@ -37,8 +37,17 @@ struct Header {
 /// In the place of a cache: the link has been retired and keeps nothing any more.
 const CLOSED: *mut PathCache = std::ptr::without_provenance_mut(1);
 
+/// In the place of a cache: the path was asked for once, and is kept when it is asked for again.
+const ASKED: *mut PathCache = std::ptr::without_provenance_mut(2);
+
 /// Where the name's bytes begin: right after `length`, inside what would be padding.
 const NAME: usize = std::mem::offset_of!(Header, length) + 1;
+
+#[inline(always)]
+fn is_kept(cache: *mut PathCache) -> bool {
+    // Null and the two constants are below any address.
+    cache.addr() > ASKED.addr()
+}
 
 /// A pointer to a link. Copying it copies the pointer; `free` ends the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,13 +136,33 @@ impl Link {
     pub(crate) fn cached(self) -> Option<NonNull<PathCache>> {
         // Acquire: pairs with the Release in `keep`; the path is whole before it is read.
         let cache = self.cache().load(Ordering::Acquire);
-        if cache.is_null() || cache == CLOSED { None } else { NonNull::new(cache) }
+        if is_kept(cache) { NonNull::new(cache) } else { None }
+    }
+
+    /// The path was asked for: true if it was before, or was kept once. Writes only the first time.
+    #[inline]
+    pub(crate) fn asked_again(self) -> bool {
+        let cache = self.cache();
+        // Relaxed: a hint, which publishes nothing and is lost if another thread is faster.
+        let before = cache.load(Ordering::Relaxed);
+        if before.is_null() {
+            let _ = cache.compare_exchange(before, ASKED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        !before.is_null()
     }
 
     /// Keeps `fresh` in the place of `old`. False, and `fresh` stays the caller's, if another
     /// thread was faster or the link has been retired.
     pub(crate) fn keep(self, old: Option<NonNull<PathCache>>, fresh: *mut PathCache) -> bool {
-        let old = old.map_or(std::ptr::null_mut(), NonNull::as_ptr);
+        let old = match old {
+            Some(old) => old.as_ptr(),
+            // Relaxed: only whether it is one of the two that stand for nothing kept.
+            None => match self.cache().load(Ordering::Relaxed) {
+                kept if is_kept(kept) => return false,
+                CLOSED => return false,
+                nothing => nothing,
+            },
+        };
         // Release: pairs with the Acquire in `cached`. Relaxed on failure: nothing is read then.
         self.cache().compare_exchange(old, fresh, Ordering::Release, Ordering::Relaxed).is_ok()
     }
@@ -142,7 +171,18 @@ impl Link {
     pub(crate) fn close_cache(self) -> Option<NonNull<PathCache>> {
         // Acquire: what was kept is whole, for whoever frees it.
         NonNull::new(self.cache().swap(CLOSED, Ordering::Acquire))
-            .filter(|cache| cache.as_ptr() != CLOSED)
+            .filter(|cache| is_kept(cache.as_ptr()))
+    }
+
+    /// Frees it once no guard can see it.
+    ///
+    /// # Safety
+    /// The link is in no index and no `Links`, its cache is closed, and it is retired once.
+    pub(crate) unsafe fn retire(self, guard: &epoch::Guard) {
+        // SAFETY: the caller's promise. The pointer is that of a link, so not null.
+        unsafe {
+            guard.retire(self.0.as_ptr(), |link| Link(NonNull::new_unchecked(link)).free());
+        }
     }
 
     /// # Safety
@@ -243,7 +283,7 @@ impl Links {
             let set = self.untagged::<LinkSet>();
             // SAFETY: made by `Box::into_raw` in `of`, retired once, and freed after every guard
             // that was held when it was replaced.
-            unsafe { guard.defer_unchecked(move || drop(Box::from_raw(set))) };
+            unsafe { guard.retire(set, |set| drop(Box::from_raw(set))) };
         }
     }
 

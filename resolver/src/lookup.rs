@@ -30,7 +30,7 @@ pub(crate) struct Sighting<'n, D> {
 }
 
 /// What a first look at a name said.
-enum Known {
+pub(crate) enum Known {
     /// This node, counted.
     Counted(Inode),
     /// Not known, or something must be changed first.
@@ -38,7 +38,7 @@ enum Known {
 }
 
 /// What a look under the locks for writing said.
-enum Made {
+pub(crate) enum Made {
     Inode(Inode),
     /// Directories change their places: come again with the tree's lock.
     NeedsTree,
@@ -50,8 +50,10 @@ impl<D: NodeData> Shared<D> {
     pub(crate) fn lookup(&self, sighting: Sighting<'_, D>) -> Result<Inode, Error> {
         self.directory(sighting.key.parent)?;
         let guard = epoch::pin();
-        if let Known::Counted(inode) = self.look(&sighting, &guard) {
-            return Ok(inode);
+        if !hint::last_was_new() {
+            if let Known::Counted(inode) = self.look(&sighting, &guard) {
+                return Ok(inode);
+            }
         }
         let mut sighting = Some(sighting);
         let mut tree = None;
@@ -76,19 +78,38 @@ impl<D: NodeData> Shared<D> {
     }
 
     fn look(&self, sighting: &Sighting<'_, D>, guard: &epoch::Guard) -> Known {
-        let shard = self.names.read(&sighting.key);
+        self.look_in(&self.names.read(&sighting.key), sighting, guard)
+    }
+
+    /// The same in the shard of the name.
+    pub(crate) fn look_in(
+        &self,
+        shard: &Shard,
+        sighting: &Sighting<'_, D>,
+        guard: &epoch::Guard,
+    ) -> Known {
         let Some(link) = shard.find(&sighting.key) else { return Known::Look };
+        let node = self.table.slot(link.owner());
+        if self.is_confirmed(link, sighting, guard) && count_or_touch(node, sighting.count) {
+            return Known::Counted(node.inode(link.owner()));
+        }
+        Known::Look
+    }
+
+    /// Is this link, found under its shard's lock, already all that the sighting says?
+    pub(crate) fn is_confirmed(
+        &self,
+        link: Link,
+        sighting: &Sighting<'_, D>,
+        guard: &epoch::Guard,
+    ) -> bool {
         let node = self.table.slot(link.owner());
         let links = node.links(guard);
         // SAFETY: read under the guard.
         let first = unsafe { links.as_slice() }.first() == Some(&link);
-        let confirmed = first || sighting.data.identity().is_none();
         // SAFETY: the link is in the index and its shard is locked, so its node isn't buried.
         let other_file = unsafe { is_other_file(node, sighting) };
-        if confirmed && !other_file && count_or_touch(node, sighting.count) {
-            return Known::Counted(node.inode(link.owner()));
-        }
-        Known::Look
+        (first || sighting.data.identity().is_none()) && !other_file
     }
 
     /// The same with all locks, ready to change what must be changed.
@@ -99,33 +120,46 @@ impl<D: NodeData> Shared<D> {
         guard: &epoch::Guard,
     ) -> Result<Made, Error> {
         let Some(seen) = sighting.as_ref() else { unreachable!("taken only when it was used") };
+        let mut shard = self.names.write(seen.key.hash);
+        self.make_in(&mut shard, sighting, tree, guard)
+    }
+
+    /// The same in the shard of the name. The sighting is taken only if a node is made of it.
+    pub(crate) fn make_in(
+        &self,
+        shard: &mut Shard,
+        sighting: &mut Option<Sighting<'_, D>>,
+        tree: Option<&TreeLock<'_>>,
+        guard: &epoch::Guard,
+    ) -> Result<Made, Error> {
+        let Some(seen) = sighting.as_ref() else { unreachable!("taken only when it was used") };
         let (key, count) = (seen.key, seen.count);
-        let mut shard = self.names.write(key.hash);
-        let link = self.find_alive(&mut shard, &key);
+        let mut link = self.find_alive(shard, &key);
         let identity = seen.data.identity();
         let hash = identity.map(|identity| self.identities.hash(identity));
         let mut identities = hash.map(|hash| (hash, self.identities.write(hash)));
 
         // The name is known, for this file (or nobody can say that it isn't).
-        if let Some(link) = link {
-            let node = self.table.slot(link.owner());
+        if let Some(known) = link {
+            let node = self.table.slot(known.owner());
             // SAFETY: as in `look`.
             if !unsafe { is_other_file(node, seen) } {
                 if identity.is_some() {
-                    self.confirm(link, node, guard);
+                    self.confirm(known, node, guard);
                 }
                 // An uncounted sighting may have to wait until the reclaimer has decided.
                 while node.state.load().alive() {
                     if count_or_touch(node, count) {
-                        return Ok(Made::Inode(node.inode(link.owner())));
+                        hint::set(false);
+                        return Ok(Made::Inode(node.inode(known.owner())));
                     }
                     spin_loop();
                 }
                 // It died under us: its name is free.
-                shard.remove(link);
+                shard.remove(known);
+                link = None;
             }
         }
-        let link = self.find_alive(&mut shard, &key);
 
         // The file is known under another name.
         let twin = match (&mut identities, identity) {
@@ -142,7 +176,7 @@ impl<D: NodeData> Shared<D> {
             _ => None,
         };
         if let Some(twin) = twin {
-            let made = self.name_twin(&key, twin, link, &mut shard, tree, guard);
+            let made = self.name_twin(&key, twin, link, shard, tree, guard);
             if count == 0 || !matches!(made, Ok(Made::Inode(_))) {
                 let node = self.table.slot(twin);
                 self.enqueue(twin, node.state.count_down(count.max(1)));
@@ -159,14 +193,14 @@ impl<D: NodeData> Shared<D> {
             self.lose_child(key.parent);
             return Err(Error::Full);
         };
-        if let Some(Err(Died)) = link.map(|link| self.drop_link(link, &mut shard, tree, guard)) {
+        if let Some(Err(Died)) = link.map(|link| self.drop_link(link, shard, tree, guard)) {
             self.table.count_dead(1);
             self.table.give_back([slot]);
             self.lose_child(key.parent);
             return Ok(Made::Died);
         }
         let Some(seen) = sighting.take() else { unreachable!("checked above") };
-        let inode = self.fill(slot, seen, &mut shard);
+        let inode = self.fill(slot, seen, shard);
         if let Some((hash, identities)) = &mut identities {
             identities.insert(slot, *hash);
         }
@@ -247,8 +281,42 @@ impl<D: NodeData> Shared<D> {
         node.set_links(Links::of(&[link]));
         node.state.init(seen.kind, seen.count);
         shard.insert(link);
+        hint::set(true);
         node.inode(slot)
     }
+}
+
+/// New names come one after the other (a listing, a build), and known ones too. Where the thread's
+/// last name was a new one it takes the lock for writing at once, which serves both.
+mod hint {
+    #[cfg(not(any(loom, shuttle)))]
+    mod own {
+        use std::cell::Cell;
+
+        thread_local! {
+            static LAST_WAS_NEW: Cell<bool> = const { Cell::new(false) };
+        }
+
+        pub(crate) fn last_was_new() -> bool {
+            LAST_WAS_NEW.get()
+        }
+
+        pub(crate) fn set(new: bool) {
+            LAST_WAS_NEW.set(new);
+        }
+    }
+
+    /// In a model both ways are gone, in every state that it reaches.
+    #[cfg(any(loom, shuttle))]
+    mod own {
+        pub(crate) fn last_was_new() -> bool {
+            false
+        }
+
+        pub(crate) fn set(_new: bool) {}
+    }
+
+    pub(super) use own::{last_was_new, set};
 }
 
 /// Is the file that was seen under a name another one than the node's?

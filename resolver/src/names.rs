@@ -66,6 +66,21 @@ impl Names {
         Key { parent, name, hash: (hash ^ (hash >> 32)) as u32 }
     }
 
+    /// The number of the shard that has the names of this hash.
+    pub(crate) fn shard_of(hash: u32) -> usize {
+        shard_of(hash)
+    }
+
+    /// For looking up all names of one shard.
+    pub(crate) fn read_shard(&self, shard: usize) -> RwLockReadGuard<'_, Shard> {
+        self.shards[shard].read()
+    }
+
+    /// For changing all names of one shard.
+    pub(crate) fn write_shard(&self, shard: usize) -> RwLockWriteGuard<'_, Shard> {
+        self.shards[shard].write()
+    }
+
     /// For looking up.
     pub(crate) fn read(&self, key: &Key<'_>) -> RwLockReadGuard<'_, Shard> {
         self.shards[shard_of(key.hash)].read()

@@ -163,7 +163,13 @@ impl<D: NodeData> Shared<D> {
             return Ok(Ok(()));
         }
         self.check_cycle(source, both.to.parent, both.guard)?;
-        self.gain_child(both.to.parent)?;
+        // Within a directory the old link's place among its parent's children passes to the new one:
+        // the link keeps the parent from being reclaimed while its name is locked, and a rename
+        // writes nothing that requests on the directory's other files read.
+        let stays = source.parent() == both.to.parent;
+        if !stays {
+            self.gain_child(both.to.parent)?;
+        }
         let fresh = Link::new(both.to.parent, both.to.name, both.to.hash, source.owner());
         let moved = Edit {
             slot: Some(source.owner()),
@@ -172,7 +178,11 @@ impl<D: NodeData> Shared<D> {
         };
         let edits = [moved, Edit::remove(both.target)];
         if let Err(Died) = self.relink(&edits, both.tree, both.guard) {
-            self.undo_gain(fresh);
+            if !stays {
+                self.lose_child(fresh.parent());
+            }
+            // SAFETY: made above, and neither index nor node has it; nothing was kept for it.
+            unsafe { fresh.free() };
             return Ok(Err(Died));
         }
         both.remove(source);
@@ -180,7 +190,9 @@ impl<D: NodeData> Shared<D> {
             both.remove(target);
         }
         both.shards.of(fresh.hash()).insert(fresh);
-        self.lose_child(source.parent());
+        if !stays {
+            self.lose_child(source.parent());
+        }
         self.retire_link(source, both.guard);
         if let Some(target) = both.target {
             self.finish_loser(target, both.guard);

@@ -3,6 +3,10 @@
 //! Immutable, one allocation, replaced whole. It is kept at the link, so a rename of the node itself
 //! drops it with the link. Changes above it are seen by comparing `tree` with the tree's state
 //! (`tree.rs`), which every change of a directory's place advances.
+//!
+//! All kept paths together take at most as many bytes as the resolver's options say. When there is no
+//! room for one more, a hand that goes round the table takes some out (`Shared::make_room`), whether
+//! they are in use or not: readers write nothing, so nobody knows.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
@@ -66,4 +70,45 @@ impl PathCache {
             dealloc(cache.cast(), Self::layout(length));
         }
     }
+}
+
+/// Walks under one state of the tree, after which it is taken to stay a while.
+#[cfg(not(any(loom, shuttle)))]
+const CALM: u32 = 64;
+
+/// Should a path be kept that was just built for this state of the tree?
+///
+/// Where directories are renamed without pause a kept path is outdated before it is used, and keeping
+/// it costs more than the walk did. So each thread looks how long the states lasted that it has seen:
+/// after one that was soon over it keeps nothing until another has lasted.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn worth_keeping(tree: TreeState) -> bool {
+    use std::cell::Cell;
+
+    #[derive(Clone, Copy)]
+    struct Seen {
+        state: TreeState,
+        walks: u32,
+        /// The state before lasted.
+        calm: bool,
+    }
+
+    thread_local! {
+        static LAST: Cell<Seen> =
+            const { Cell::new(Seen { state: TreeState::NEW, walks: 0, calm: true }) };
+    }
+    let last = LAST.get();
+    let now = if last.state == tree {
+        Seen { walks: last.walks.saturating_add(1), ..last }
+    } else {
+        Seen { state: tree, walks: 1, calm: last.walks >= CALM }
+    };
+    LAST.set(now);
+    now.calm || now.walks >= CALM
+}
+
+/// In the models everything is kept.
+#[cfg(any(loom, shuttle))]
+pub(crate) fn worth_keeping(_tree: TreeState) -> bool {
+    true
 }

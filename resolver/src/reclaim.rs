@@ -16,61 +16,72 @@
 //! tries to advance by one step; who doesn't get the lock leaves it to who has it.
 
 use crossbeam_utils::CachePadded;
+use smallvec::SmallVec;
 
 use crate::data::NodeData;
+use crate::domain::{Domain, GracePeriod};
 use crate::inode::Inode;
-use crate::link::Links;
+use crate::link::{Link, Links};
 use crate::names::Key;
 use crate::node::Node;
 use crate::shared::Shared;
 use crate::state::{Queueing, Verdict};
-use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, epoch, fence};
+use crate::sync::{Arc, Mutex, Ordering, epoch, fence};
 use crate::table::{ROOT_SLOT, Table};
 use crate::threads;
 
 /// A power of two.
 const STACKS: usize = if cfg!(loom) { 1 } else { 16 };
-/// Nodes that wait before requests try to advance: a step costs a heavy fence.
-const ENOUGH: usize = if cfg!(loom) { 1 } else { 64 };
+/// Nodes that wait before requests try to advance: that costs two heavy fences, which interrupt all
+/// threads of the process, so many nodes should share them. (With 64, forgetting on several threads
+/// spends more time on fences than on all else.)
+const ENOUGH: usize = if cfg!(loom) { 1 } else { 1024 };
 
 #[derive(Debug)]
 pub(crate) struct Retired {
     stacks: Box<[CachePadded<Mutex<Vec<u32>>>]>,
     reclaimer: Mutex<Reclaimer>,
-    /// 1 once a stack holds enough that requests should try to advance.
-    pressing: CachePadded<AtomicUsize>,
+    /// Has the flag that requests should try to advance, once a stack holds enough.
+    domain: &'static Domain,
 }
 
 #[derive(Debug, Default)]
 struct Reclaimer {
     batch: Vec<u32>,
-    /// The idle parity was seen drained since the batch was taken, and the parity flipped.
-    flipped: bool,
+    grace: GracePeriod,
 }
 
 impl Retired {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(domain: &'static Domain) -> Self {
         Retired {
             stacks: (0..STACKS).map(|_| CachePadded::default()).collect(),
             reclaimer: Mutex::new(Reclaimer::default()),
-            pressing: CachePadded::new(AtomicUsize::new(0)),
+            domain,
         }
     }
 
     fn push(&self, slot: u32) {
+        self.extend(&[slot]);
+    }
+
+    fn extend(&self, slots: &[u32]) {
         let length = threads::with_number(|number| {
             let mut stack = self.stacks[number % STACKS].lock();
-            stack.push(slot);
+            stack.extend_from_slice(slots);
             stack.len()
         });
-        // Relaxed here and below: a hint when to try, which publishes nothing.
         if length >= ENOUGH && !self.pressing() {
-            self.pressing.store(1, Ordering::Relaxed);
+            self.domain.press(true);
         }
     }
 
+    /// Gathers what a batch retires, and puts it on a stack at once.
+    pub(crate) fn queue(&self) -> Queue<'_> {
+        Queue { retired: self, slots: SmallVec::new() }
+    }
+
     fn take_all(&self) -> Vec<u32> {
-        self.pressing.store(0, Ordering::Relaxed);
+        self.domain.press(false);
         let mut all = Vec::new();
         for stack in &self.stacks {
             all.append(&mut stack.lock());
@@ -81,7 +92,7 @@ impl Retired {
     /// Should a request try to advance?
     #[inline]
     pub(crate) fn pressing(&self) -> bool {
-        self.pressing.load(Ordering::Relaxed) != 0
+        self.domain.pressing()
     }
 
     /// Nodes that wait to be reclaimed.
@@ -97,6 +108,22 @@ impl Retired {
     }
 }
 
+/// Nodes that were retired and are not yet on a stack. They get there even if the caller's iterator
+/// panics: a node that says that it is queued must be.
+#[derive(Debug)]
+pub(crate) struct Queue<'a> {
+    retired: &'a Retired,
+    slots: SmallVec<[u32; 16]>,
+}
+
+impl Drop for Queue<'_> {
+    fn drop(&mut self) {
+        if !self.slots.is_empty() {
+            self.retired.extend(&self.slots);
+        }
+    }
+}
+
 impl<D: NodeData> Shared<D> {
     pub(crate) fn enqueue(&self, slot: u32, queueing: Queueing) {
         if queueing == Queueing::Enter {
@@ -105,14 +132,22 @@ impl<D: NodeData> Shared<D> {
     }
 
     /// Takes back lookups; the node may wait for reclamation afterwards.
-    pub(crate) fn forget(&self, inode: Inode, count: u64, _guard: &epoch::Guard) {
+    pub(crate) fn forget(
+        &self,
+        inode: Inode,
+        count: u64,
+        queue: &mut Queue<'_>,
+        _guard: &epoch::Guard,
+    ) {
         if inode == Inode::ROOT || count == 0 {
             return;
         }
         // Under the guard: a slot whose generation is the id's isn't given to another node, so what
         // is counted down is this node or a dead one (which refuses).
         if let Some(node) = self.table.get(inode) {
-            self.enqueue(inode.slot(), node.state.count_down(count));
+            if node.state.count_down(count) == Queueing::Enter {
+                queue.slots.push(inode.slot());
+            }
         }
     }
 }
@@ -124,9 +159,9 @@ pub(crate) fn advance<D: NodeData>(shared: &Shared<D>) -> usize {
     loop {
         if reclaimer.batch.is_empty() {
             reclaimer.batch = shared.retired.take_all();
-            reclaimer.flipped = false;
+            reclaimer.grace = GracePeriod::default();
         }
-        if reclaimer.batch.is_empty() || !grace_period_over(&mut reclaimer, shared) {
+        if reclaimer.batch.is_empty() || !reclaimer.grace.over(shared.domain) {
             return reclaimed;
         }
         let batch = std::mem::take(&mut reclaimer.batch);
@@ -139,22 +174,9 @@ pub(crate) fn advance<D: NodeData>(shared: &Shared<D>) -> usize {
     }
 }
 
-/// Takes the batch as far through its grace period as it goes now.
-fn grace_period_over<D: NodeData>(reclaimer: &mut Reclaimer, shared: &Shared<D>) -> bool {
-    let domain = shared.domain;
-    if !reclaimer.flipped {
-        if !domain.drained(domain.idle_parity()) {
-            return false;
-        }
-        domain.flip();
-        reclaimer.flipped = true;
-    }
-    domain.drained(domain.idle_parity())
-}
-
 fn reclaim<D: NodeData>(shared: &Shared<D>, batch: &[u32]) -> usize {
     let guard = epoch::pin();
-    let mut buried = Vec::new();
+    let mut buried = Buried::default();
     for slot in batch {
         match shared.table.slot(*slot).state.judge() {
             Verdict::Again => shared.retired.push(*slot),
@@ -162,7 +184,7 @@ fn reclaim<D: NodeData>(shared: &Shared<D>, batch: &[u32]) -> usize {
             Verdict::Close => bury_upwards(shared, *slot, &mut buried, &guard),
         }
     }
-    let reclaimed = buried.len();
+    let reclaimed = buried.slots.len();
     if reclaimed > 0 {
         shared.table.count_dead(reclaimed);
         release(Arc::clone(&shared.table), buried, &guard);
@@ -170,12 +192,20 @@ fn reclaim<D: NodeData>(shared: &Shared<D>, batch: &[u32]) -> usize {
     reclaimed
 }
 
+/// What a batch leaves behind, to be freed together.
+#[derive(Debug, Default)]
+struct Buried {
+    /// Slots, and whether they can be used again.
+    slots: Vec<(u32, bool)>,
+    links: Vec<Link>,
+}
+
 /// Buries a closed node, and the ancestors that were kept only for its sake: a loop, because trees
 /// are deep.
 fn bury_upwards<D: NodeData>(
     shared: &Shared<D>,
     slot: u32,
-    buried: &mut Vec<(u32, bool)>,
+    buried: &mut Buried,
     guard: &epoch::Guard,
 ) {
     let mut closed = vec![slot];
@@ -194,11 +224,14 @@ fn bury_upwards<D: NodeData>(
             {
                 closed.push(parent);
             }
-            shared.retire_link(*link, guard);
+            if let Some(cache) = link.close_cache() {
+                shared.retire_cache(cache, guard);
+            }
+            buried.links.push(*link);
         }
         // SAFETY: taken out of the node, and retired once.
         unsafe { links.retire_set(guard) };
-        buried.push((slot, node.retire()));
+        buried.slots.push((slot, node.retire()));
     }
 }
 
@@ -248,17 +281,22 @@ fn take_out_of_indexes<D: NodeData>(shared: &Shared<D>, slot: u32, node: &Node<D
     }
 }
 
-/// Drops the data and frees the slots, once no guard can see them.
-fn release<D: NodeData>(table: Arc<Table<D>>, buried: Vec<(u32, bool)>, guard: &epoch::Guard) {
-    // SAFETY: the ids of these nodes are stale (`retire`), and who saw them alive holds a guard that
-    // ends first. The closure owns what it uses. Data is dropped once.
+/// Drops the data and frees links and slots, once no guard can see them.
+fn release<D: NodeData>(table: Arc<Table<D>>, buried: Buried, guard: &epoch::Guard) {
+    // SAFETY: the ids of these nodes are stale (`retire`), their links are in no index and their
+    // caches closed, and who saw any of it holds a guard that ends first. The closure owns what it
+    // uses. Data is dropped and links are freed once.
     unsafe {
         guard.defer_unchecked(move || {
-            for (slot, _) in &buried {
+            for link in buried.links {
+                link.free();
+            }
+            for (slot, _) in &buried.slots {
                 table.slot(*slot).drop_data();
             }
             // A slot whose generations are used up stays unused.
-            table.give_back(buried.into_iter().filter_map(|(slot, again)| again.then_some(slot)));
+            let slots = buried.slots.into_iter();
+            table.give_back(slots.filter_map(|(slot, again)| again.then_some(slot)));
         });
     }
     guard.flush();

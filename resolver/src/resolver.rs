@@ -29,7 +29,9 @@ pub enum Counting {
 /// How a resolver is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many bytes may be used to keep paths that were built. 0: none are kept.
+    /// How many bytes may be used to keep paths that were built; 0: none are kept. When there is
+    /// no room for one more, others are dropped, without regard to which are used most. What
+    /// several threads keep at the same moment may go beyond it by a path each.
     pub path_cache_bytes: usize,
 }
 
@@ -109,10 +111,11 @@ impl<D: NodeData> Resolver<D> {
     /// Begins a request: no node that is known now is reclaimed until the pin is dropped.
     #[inline]
     pub fn pin(&self) -> RequestPin {
-        if self.shared.retired.pressing() {
+        let domain = self.shared.domain;
+        if domain.pressing() {
             reclaim::advance(&self.shared);
         }
-        RequestPin::begin(self.shared.domain)
+        RequestPin::begin(domain)
     }
 
     // ---- what the kernel knows ----
@@ -154,13 +157,11 @@ impl<D: NodeData> Resolver<D> {
         entries: impl IntoIterator<Item = (&'n Name, Kind, D)>,
         counting: Counting,
     ) -> Result<Vec<Result<Inode, Error>>, Error> {
-        self.shared.directory(parent)?;
         let count = match counting {
             Counting::Counted => 1,
             Counting::Uncounted => 0,
         };
-        let see = |(name, kind, data)| self.see(parent, name, kind, data, count);
-        Ok(entries.into_iter().map(see).collect())
+        self.shared.list(parent, entries, count)
     }
 
     fn see(
@@ -185,8 +186,9 @@ impl<D: NodeData> Resolver<D> {
     pub fn forget_batch(&self, batch: impl IntoIterator<Item = (Inode, u64)>) {
         {
             let guard = epoch::pin();
+            let mut queue = self.shared.retired.queue();
             for (inode, count) in batch {
-                self.shared.forget(inode, count, &guard);
+                self.shared.forget(inode, count, &mut queue, &guard);
             }
         }
         if self.shared.retired.pressing() {

@@ -45,6 +45,8 @@ pub(crate) struct Shared<D: NodeData> {
     /// Bytes of the paths that are kept, and how many may be.
     pub(crate) cached: AtomicUsize,
     pub(crate) cache_limit: usize,
+    /// The slot from which on kept paths are taken out next, when there is no room.
+    pub(crate) hand: AtomicUsize,
 }
 
 /// One directory at a time moves between directories. A flag, because who has it may go on on
@@ -68,18 +70,20 @@ pub(crate) struct NodeLocks<'a>(#[allow(dead_code)] [Option<MutexGuard<'a, ()>>;
 
 impl<D: NodeData> Shared<D> {
     pub(crate) fn new(root: D, cache_limit: usize) -> Self {
+        let domain = domain::pool::take();
         let shared = Shared {
             table: Arc::new(Table::new()),
             names: Names::new(),
             identities: Identities::new(),
             tree: Tree::default(),
-            domain: domain::pool::take(),
-            retired: Retired::new(),
+            domain,
+            retired: Retired::new(domain),
             parking: Parking::new(),
             topology: Topology::default(),
             node_locks: (0..NODE_LOCKS).map(|_| CachePadded::default()).collect(),
             cached: AtomicUsize::new(0),
             cache_limit,
+            hand: AtomicUsize::new(0),
         };
         let hash = root.identity().map(|identity| shared.identities.hash(identity));
         let node = shared.table.slot(ROOT_SLOT);
@@ -193,7 +197,7 @@ impl<D: NodeData> Shared<D> {
             self.retire_cache(cache, guard);
         }
         // SAFETY: taken out of both by the caller, who retires it once; the cache is closed.
-        unsafe { guard.defer_unchecked(move || link.free()) };
+        unsafe { link.retire(guard) };
     }
 }
 

@@ -11,7 +11,7 @@ mod imp {
     };
     pub(crate) use std::sync::{Arc, MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 
-    pub(crate) use crossbeam_epoch as epoch;
+    pub(crate) use crate::epoch::global as epoch;
 
     pub(crate) fn spin_loop() {
         std::hint::spin_loop();
@@ -119,10 +119,10 @@ impl Condvar {
     }
 }
 
-/// Epoch reclamation for the models: what is deferred runs once no guard is held.
+/// The epochs of the models of everything else: what is deferred runs once no guard is held.
 ///
-/// Simpler than crossbeam's (which loom and shuttle can't see through) and at least as eager, so it hides no
-/// use after free that crossbeam's would show, and it invents none.
+/// Simpler than the real ones (`epoch/`, which have a model of their own) and at least as eager, so it
+/// hides no use after free that they would show, and it invents none.
 #[cfg(any(loom, shuttle))]
 pub(crate) mod model_epoch {
     use std::cell::RefCell;
@@ -152,9 +152,16 @@ pub(crate) mod model_epoch {
 
     impl Guard {
         /// # Safety
-        /// As `crossbeam_epoch::Guard::defer_unchecked`.
-        pub(crate) unsafe fn defer_unchecked<F: FnOnce() -> R, R>(&self, f: F) {
-            let boxed: Box<dyn FnOnce() + '_> = Box::new(move || drop(f()));
+        /// As `crate::epoch::Guard::retire`.
+        pub(crate) unsafe fn retire<T>(&self, pointer: *mut T, free: unsafe fn(*mut T)) {
+            // SAFETY: the caller's promise.
+            unsafe { self.defer_unchecked(move || free(pointer)) };
+        }
+
+        /// # Safety
+        /// As `crate::epoch::Guard::defer_unchecked`.
+        pub(crate) unsafe fn defer_unchecked<F: FnOnce()>(&self, f: F) {
+            let boxed: Box<dyn FnOnce() + '_> = Box::new(f);
             // SAFETY: the caller promises that what `f` borrows outlives the deferral.
             let boxed: Deferred = unsafe { std::mem::transmute(boxed) };
             PENDING.lock().unwrap().deferred.get_mut().push(boxed);

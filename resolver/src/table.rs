@@ -129,6 +129,12 @@ impl<D> Table<D> {
         usize::try_from(sum).unwrap_or(0)
     }
 
+    /// So many slots were given to stacks, the first being 0: at least one.
+    pub(crate) fn slots(&self) -> usize {
+        // Relaxed: a bound that may be old.
+        usize::try_from(self.next.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
+    }
+
     /// Every slot that was ever taken.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Node<D>)> {
         self.nodes.iter().enumerate().map(|(slot, node)| (slot as u32, node))

@@ -38,29 +38,50 @@ fn give_back(number: usize) {
 
 #[cfg(not(any(loom, shuttle)))]
 mod own {
+    use std::cell::Cell;
+
+    const NONE: usize = usize::MAX;
+
     /// A number for as long as this lives.
     #[derive(Debug)]
     struct Number(usize);
 
     impl Drop for Number {
         fn drop(&mut self) {
+            // Before the number can be another thread's.
+            NUMBER.set(NONE);
+            crate::epoch::global::forget_thread();
+            crate::own_slot::forget_thread();
             super::give_back(self.0);
         }
     }
 
     thread_local! {
-        static NUMBER: Number = Number(super::acquire());
+        /// What `OWNER` has. It has no destructor, so reading it is a load and nothing else.
+        static NUMBER: Cell<usize> = const { Cell::new(NONE) };
+        static OWNER: Number = Number(super::acquire());
     }
 
     /// Runs `f` with a number that no other thread has meanwhile.
     #[inline]
     pub(crate) fn with_number<R>(f: impl FnOnce(usize) -> R) -> R {
-        match NUMBER.try_with(|number| number.0) {
-            Ok(number) => f(number),
-            // The thread's own number is gone already: it is ending, and something that it kept in
-            // a thread-local calls us while being dropped. A borrowed number does as well.
-            Err(_) => f(Number(super::acquire()).0),
+        match NUMBER.get() {
+            NONE => match own_number() {
+                Some(number) => f(number),
+                // A borrowed one does as well.
+                None => f(Number(super::acquire()).0),
+            },
+            number => f(number),
         }
+    }
+
+    /// The thread's own number. None if it is gone already: the thread is ending, and something that
+    /// it kept in a thread-local calls us while being dropped.
+    #[cold]
+    pub(crate) fn own_number() -> Option<usize> {
+        let number = OWNER.try_with(|number| number.0).ok()?;
+        NUMBER.set(number);
+        Some(number)
     }
 }
 
@@ -90,6 +111,9 @@ mod own {
 }
 
 pub(crate) use own::with_number;
+
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use own::own_number;
 
 #[cfg(any(loom, shuttle))]
 pub use own::end_thread;

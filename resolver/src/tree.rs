@@ -22,6 +22,10 @@ const VERSION: u64 = 1 << MOVING_BITS;
 pub(crate) struct TreeState(u64);
 
 impl TreeState {
+    /// That of a new tree.
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) const NEW: TreeState = TreeState(0);
+
     pub(crate) fn same_version(self, other: TreeState) -> bool {
         self.0 & !MOVING_MASK == other.0 & !MOVING_MASK
     }

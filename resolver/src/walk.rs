@@ -15,71 +15,21 @@
 //!
 //! A walk is repeated only when another change has been completed: readers are lock-free.
 
-use smallvec::SmallVec;
-
 use crate::data::NodeData;
 use crate::error::PathError;
 use crate::inode::Inode;
 use crate::link::{Link, Links};
 use crate::node::Node;
+use crate::path_buffer::{PathBuffer, Upwards};
 use crate::path_cache::PathCache;
 use crate::shared::Shared;
 use crate::sync::epoch;
 use crate::tree::TreeState;
 
-/// The links from a node up, the node's own first, and the path of the last one's parent.
-#[derive(Debug, Default)]
-pub(crate) struct Chain<'g> {
-    links: SmallVec<[Link; 24]>,
-    /// Empty where the parent is the root.
-    prefix: &'g [u8],
-}
-
-impl Chain<'_> {
-    /// Length of the path in bytes.
-    pub(crate) fn length(&self) -> usize {
-        let names: usize = self.links.iter().map(|link| link.name().as_bytes().len() + 1).sum();
-        if self.prefix.is_empty() { names - 1 } else { self.prefix.len() + names }
-    }
-
-    /// Appends the path.
-    pub(crate) fn write(&self, path: &mut Vec<u8>) {
-        path.reserve_exact(self.length());
-        let start = path.len();
-        path.extend_from_slice(self.prefix);
-        for link in self.links.iter().rev() {
-            if path.len() > start {
-                path.push(b'/');
-            }
-            path.extend_from_slice(link.name().as_bytes());
-        }
-    }
-
-    /// The names from the root down, where the chain goes up to the root.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &crate::name::Name> {
-        debug_assert!(self.prefix.is_empty());
-        self.links.iter().rev().map(|link| link.name())
-    }
-
-    /// The node's own link: the path may be kept there.
-    pub(crate) fn own_to_keep(&self) -> Option<Link> {
-        self.links.first().copied()
-    }
-
-    /// The parent's link, if the walk passed it (its path was not kept yet, and it isn't the root).
-    pub(crate) fn parent_to_keep(&self) -> Option<Link> {
-        self.links.get(1).copied()
-    }
-
-    fn clear(&mut self) {
-        self.links.clear();
-        self.prefix = &[];
-    }
-}
-
 /// How a climb ended.
 enum Climb {
-    Root,
+    /// It passed this link, if it went further up than the first.
+    Root { parent: Option<Link> },
     /// A directory on the way has no name.
     Unlinked,
     /// The tree changed under it in a way that shows already.
@@ -95,6 +45,7 @@ pub(crate) struct Start<'a, D> {
 }
 
 impl<'a, D: NodeData> Start<'a, D> {
+    #[inline(always)]
     pub(crate) fn new(
         shared: &'a Shared<D>,
         inode: Inode,
@@ -111,6 +62,7 @@ impl<'a, D: NodeData> Start<'a, D> {
     }
 
     /// Was all that was read since `new` true at one moment?
+    #[inline]
     pub(crate) fn still(&self, shared: &Shared<D>, guard: &epoch::Guard) -> bool {
         shared.tree.state_after_reading().same_version(self.tree)
             && self.node.links(guard) == self.links
@@ -145,56 +97,111 @@ impl<'a, D: NodeData> Start<'a, D> {
     }
 }
 
-/// Runs `f` with the chain of the node's name `wanted`; without one, or if the node hasn't that one
-/// any more, of the first name that leads to the root. The root's chain doesn't exist: callers answer
-/// the empty path for it.
-pub(crate) fn walk<'g, D: NodeData, R>(
+/// A path in two parts, to be put together with a slash unless the first is empty.
+pub(crate) struct Parts<'g> {
+    pub(crate) prefix: &'g [u8],
+    pub(crate) name: &'g [u8],
+    /// The link whose own path is not kept.
+    pub(crate) unkept: Option<Link>,
+}
+
+/// The commonest case: a node with one name whose path, or whose directory's, is kept. None if it
+/// isn't that case, or something changes just now.
+#[inline(always)]
+pub(crate) fn kept_parts<'g, D: NodeData>(
     shared: &Shared<D>,
-    inode: Inode,
-    wanted: Option<Link>,
+    start: &Start<'_, D>,
     guard: &'g epoch::Guard,
-    f: impl FnOnce(&Start<'_, D>, &Chain<'g>) -> R,
-) -> Result<R, PathError> {
-    let mut chain = Chain::default();
+) -> Option<Parts<'g>> {
+    let link = start.links.single()?;
+    if let Some(kept) = start.cached(link, guard) {
+        return Some(Parts { prefix: b"", name: kept, unkept: None });
+    }
+    let prefix: &[u8] = if link.parent() == Inode::ROOT {
+        b""
+    } else {
+        // As a step of `climb`.
+        let cache = shared.table.get(link.parent())?.links(guard).single()?.cached()?;
+        // SAFETY: found under the guard, and retired by epoch when it is replaced.
+        let (state, path) = unsafe { PathCache::read(cache.as_ptr()) };
+        if state != start.tree || !state.settled() {
+            return None;
+        }
+        path
+    };
+    let name = link.name().as_bytes();
+    start.still(shared, guard).then_some(Parts { prefix, name, unkept: Some(link) })
+}
+
+/// How many names a node had when it was walked from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Once,
+    Often,
+}
+
+/// Where a walk went.
+pub(crate) struct Walked {
+    pub(crate) named: Named,
+    /// The tree's state, if paths may be kept for it.
+    pub(crate) settled: Option<TreeState>,
+    /// The node's own link.
+    pub(crate) own: Link,
+    /// The parent's link, if the walk passed it (its path was not kept yet, and it isn't the root).
+    pub(crate) parent: Option<Link>,
+}
+
+/// Writes the path of the node's name `wanted`; without one, or if the node hasn't that one any
+/// more, of the first name that leads to the root. The root has no name: callers answer the empty
+/// path for it.
+pub(crate) fn walk<'a, D: NodeData>(
+    shared: &'a Shared<D>,
+    mut start: Start<'a, D>,
+    wanted: Option<Link>,
+    guard: &epoch::Guard,
+    path: &mut PathBuffer,
+) -> Result<Walked, PathError> {
     loop {
-        let start = Start::new(shared, inode, guard)?;
+        let mut end = (Climb::Unlinked, None);
         // SAFETY: read under the guard.
         let links = unsafe { start.links.as_slice() };
         let wanted = wanted.filter(|wanted| links.contains(wanted));
-        let candidates = wanted.as_ref().map_or(links, std::slice::from_ref);
-        let mut end = Climb::Unlinked;
-        for link in candidates {
-            end = climb(shared, *link, start.tree, true, guard, &mut chain);
-            if !matches!(end, Climb::Unlinked) {
+        for link in wanted.as_ref().map_or(links, std::slice::from_ref) {
+            end = (climb(shared, *link, start.tree, guard, path), Some(*link));
+            if !matches!(end.0, Climb::Unlinked) {
                 break;
             }
         }
         if start.still(shared, guard) {
             match end {
-                Climb::Root => return Ok(f(&start, &chain)),
-                Climb::Unlinked => return Err(PathError::Unlinked(inode)),
-                Climb::Changed => {}
+                (Climb::Root { parent }, Some(own)) => {
+                    let named = if links.len() == 1 { Named::Once } else { Named::Often };
+                    return Ok(Walked { named, settled: start.settled(), own, parent });
+                }
+                (Climb::Changed, _) => {}
+                _ => return Err(PathError::Unlinked(start.inode)),
             }
         }
+        start = Start::new(shared, start.inode, guard)?;
     }
 }
 
-/// Shows the chain of every name that leads to the root, all as of one moment, by way of `collect`.
-pub(crate) fn walk_all<D: NodeData, R>(
+/// What `collect` makes of every name that leads to the root, all as of one moment.
+pub(crate) fn walk_all<'g, D: NodeData, U: Upwards<'g>, R>(
     shared: &Shared<D>,
     inode: Inode,
-    guard: &epoch::Guard,
-    collect: impl Fn(&Chain<'_>) -> R,
+    guard: &'g epoch::Guard,
+    upwards: &mut U,
+    collect: impl Fn(&U) -> R,
 ) -> Result<Vec<R>, PathError> {
-    let mut chain = Chain::default();
     'retry: loop {
         let start = Start::new(shared, inode, guard)?;
         // SAFETY: read under the guard.
         let links = unsafe { start.links.as_slice() };
         let mut all = Vec::with_capacity(links.len());
         for link in links {
-            match climb(shared, *link, start.tree, false, guard, &mut chain) {
-                Climb::Root => all.push(collect(&chain)),
+            match climb(shared, *link, start.tree, guard, upwards) {
+                Climb::Root { .. } => all.push(collect(upwards)),
                 Climb::Unlinked => {}
                 Climb::Changed => continue 'retry,
             }
@@ -205,22 +212,26 @@ pub(crate) fn walk_all<D: NodeData, R>(
     }
 }
 
-/// Follows the parents of a link. With `use_cache` it ends at the first one whose path is kept.
-fn climb<'g, D: NodeData>(
+/// Follows the parents of a link, up to the root or, where `upwards` takes that, to the first
+/// directory whose path is kept.
+#[inline]
+fn climb<'g, D: NodeData, U: Upwards<'g>>(
     shared: &Shared<D>,
-    mut link: Link,
+    own: Link,
     tree: TreeState,
-    use_cache: bool,
     guard: &'g epoch::Guard,
-    chain: &mut Chain<'g>,
+    upwards: &mut U,
 ) -> Climb {
-    chain.clear();
-    let use_cache = use_cache && tree.settled();
+    upwards.clear();
+    let use_kept = U::TAKES_PREFIX && tree.settled();
+    let mut link = own;
+    let mut passed = None;
+    let mut steps = 0_u32;
     loop {
-        chain.links.push(link);
+        upwards.name(link.name());
         let parent = link.parent();
         if parent == Inode::ROOT {
-            return Climb::Root;
+            return Climb::Root { parent: passed };
         }
         // A child keeps its parent, so a parent that is gone means that the child has been moved.
         let Some(node) = shared.table.get(parent) else { return Climb::Changed };
@@ -229,17 +240,19 @@ fn climb<'g, D: NodeData>(
         let Some(next) = (unsafe { links.as_slice() }).first().copied() else {
             return Climb::Unlinked;
         };
-        if let Some(cache) = next.cached().filter(|_| use_cache) {
+        if let Some(cache) = next.cached().filter(|_| use_kept) {
             // SAFETY: found under the guard, and retired by epoch when it is replaced.
             let (state, path) = unsafe { PathCache::read(cache.as_ptr()) };
             if state == tree {
-                chain.prefix = path;
-                return Climb::Root;
+                upwards.prefix(path);
+                return Climb::Root { parent: passed };
             }
         }
+        passed = passed.or(Some(next));
         link = next;
+        steps += 1;
         // A walk through a tree that changes under it could go in circles.
-        if chain.links.len() % 64 == 0 && !shared.tree.state_after_reading().same_version(tree) {
+        if steps % 64 == 0 && !shared.tree.state_after_reading().same_version(tree) {
             return Climb::Changed;
         }
     }
