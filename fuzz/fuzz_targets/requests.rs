@@ -33,7 +33,7 @@ struct Input {
 }
 
 /// A longer history only makes the fuzzer slow.
-const MOST: usize = 100;
+const MOST: usize = 50;
 
 /// The fuzzer ends the process at every panic. The handler's own, on purpose, are the engine's to
 /// contain.

@@ -33,6 +33,34 @@ fn pin_against_retire_and_reclaim() {
     });
 }
 
+/// A request that is inside begins another pin and ends it, while the counters are summed up.
+///
+/// Bad: the first entry is summed up, and then the exit of the second pin, which is taken for that
+/// of the first.
+#[test]
+fn pin_within_a_pin_against_reclaim() {
+    run_model("pin_within_a_pin_against_reclaim", || {
+        let resolver = Resolver::new(());
+        let inode = file(&resolver, Inode::ROOT, "a");
+        let reclaimer = {
+            let resolver = resolver.clone();
+            thread::spawn(move || {
+                resolver.forget(inode, 1);
+                resolver.reclaim();
+            })
+        };
+        let pin = resolver.pin();
+        if resolver.lookup_count(inode) == Some(1) {
+            drop(resolver.pin());
+            assert!(resolver.lookup_count(inode).is_some(), "reclaimed under a pin");
+        }
+        drop(pin);
+        reclaimer.join().unwrap();
+        settle(&resolver);
+        assert_eq!(resolver.stats().nodes, 1);
+    });
+}
+
 /// The reclaimer goes through a whole grace period, for another node, while the pin is between
 /// reading the current parity and counting itself.
 ///

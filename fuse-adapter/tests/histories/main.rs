@@ -21,20 +21,14 @@ use arbitrary::{Arbitrary, Unstructured};
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 
-use request::{History, KernelRequest};
+use request::History;
 
 /// How many requests a history has at most.
 const MOST: usize = 120;
 
-/// Where the bytes end the history does.
 fn history(bytes: &[u8]) -> History {
-    let mut bytes = Unstructured::new(bytes);
-    let mut flag = || bool::arbitrary(&mut bytes).unwrap_or_default();
-    let (identities, plus, seen_twice) = (flag(), flag(), flag());
-    let requests = std::iter::from_fn(|| {
-        (!bytes.is_empty()).then(|| KernelRequest::arbitrary(&mut bytes).ok()).flatten()
-    });
-    History { identities, plus, seen_twice, requests: requests.take(MOST).collect() }
+    let history = History::arbitrary(&mut Unstructured::new(bytes));
+    history.expect("there are bytes enough to begin with")
 }
 
 /// What the kernel and the engine disagree about.

@@ -4,7 +4,7 @@
 //! history means something; and some of the numbers mean what is not there: ids that were
 //! forgotten, ids and handles that nobody ever gave out, names that are none.
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 
 /// An inode: most values are one that the kernel holds.
 #[derive(Arbitrary, Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub(crate) enum KernelRequest {
 }
 
 /// A history, with what the handler is like.
-#[derive(Arbitrary, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct History {
     /// Do inode numbers tell files apart?
     pub(crate) identities: bool,
@@ -116,4 +116,17 @@ pub(crate) struct History {
     /// Is a directory that turns up twice really there twice?
     pub(crate) seen_twice: bool,
     pub(crate) requests: Vec<KernelRequest>,
+}
+
+/// Where the bytes end the history does. (A `Vec` would ask after each element whether another one
+/// follows, and be short.)
+impl<'a> Arbitrary<'a> for History {
+    fn arbitrary(bytes: &mut Unstructured<'a>) -> arbitrary::Result<Self> {
+        let [identities, plus, seen_twice] = <[bool; 3]>::arbitrary(bytes)?;
+        let mut requests = Vec::new();
+        while !bytes.is_empty() {
+            requests.push(KernelRequest::arbitrary(bytes)?);
+        }
+        Ok(History { identities, plus, seen_twice, requests })
+    }
 }

@@ -437,9 +437,9 @@ impl Handler for Memory {
         offset: u64,
         sink: &mut DirSink<'_>,
     ) -> Result<()> {
-        let mut entries = dir.0.lock().unwrap();
         let path = node.path()?;
         self.before(Operation::ReadDir, &path)?;
+        let mut entries = dir.0.lock().unwrap();
         if offset == 0 {
             *entries = self.children(&path);
         }
@@ -464,9 +464,9 @@ impl Handler for Memory {
         if !self.plus {
             return Err(Errno::ENOSYS);
         }
-        let mut entries = dir.0.lock().unwrap();
         let path = node.path()?.to_owned();
         self.before(Operation::ReadDirPlus, &path)?;
+        let mut entries = dir.0.lock().unwrap();
         if offset == 0 {
             *entries = self.children(&path);
         }
