@@ -13,13 +13,13 @@ use std::{
     sync::Arc,
 };
 
-use pinpath::RequestPin;
-use pinpath::drop_in::{self, Components, DropIn, Flavour, Mapped, Paths};
+use pinpath::drop_in::{self, Beside, Components, DropIn, Flavour, Mapped, Paths};
+use pinpath::{Anchor, AnchoredRequest};
 
 use crate::types::*;
 
 pub trait InodeResolvable {
-    type Resolver: FileIdResolver<ResolvedType = Self>;
+    type Resolver: FileIdResolver<ResolvedType = Self> + Lend;
 
     fn create_resolver() -> Self::Resolver;
 }
@@ -76,9 +76,6 @@ pub trait FileIdResolver: Send + Sync + 'static {
         increment: bool,
     ) -> Vec<(OsString, Inode)>;
     fn forget(&self, ino: Inode, nlookup: u64);
-    fn begin_request(&self) -> Option<RequestPin> {
-        None
-    }
     fn prune(&self, keep: &HashSet<Self::ResolvedType>);
     fn rename(&self, parent: Inode, name: &OsStr, newparent: Inode, newname: &OsStr);
     fn exchange(&self, _parent: Inode, _name: &OsStr, _newparent: Inode, _newname: &OsStr) {}
@@ -89,24 +86,34 @@ pub trait FileIdResolver: Send + Sync + 'static {
     fn unlink(&self, _parent: Inode, _name: &OsStr) {}
 }
 
-/// The resolver as one request sees it: what the kernel knows now stays until this is dropped.
-pub(crate) struct RequestResolver<R: FileIdResolver> {
-    // The pin first: fields are dropped in this order, and it may be the last to need the table.
-    _pin: Option<RequestPin>,
-    resolver: Arc<R>,
+/// A resolver that requests can keep.
+pub trait Lend: FileIdResolver {
+    /// What a request has of it, on whichever thread, until it has been answered.
+    type Lent: Deref<Target: FileIdResolver<ResolvedType = Self::ResolvedType>>
+        + Send
+        + Sync
+        + 'static;
+
+    fn lend(&self) -> Self::Lent;
 }
 
-impl<R: FileIdResolver> RequestResolver<R> {
-    pub(crate) fn new(resolver: Arc<R>) -> Self {
-        RequestResolver { _pin: resolver.begin_request(), resolver }
+/// The resolver as one request sees it: what the kernel knows now, and the table, stay until this is
+/// dropped. It is lent, not cloned: an `Arc` would be one more count that all requests share.
+pub(crate) struct RequestResolver<R: Lend>(R::Lent);
+
+impl<R: Lend> RequestResolver<R> {
+    #[inline]
+    pub(crate) fn new(resolver: &Arc<R>) -> Self {
+        RequestResolver(resolver.lend())
     }
 }
 
-impl<R: FileIdResolver> Deref for RequestResolver<R> {
-    type Target = R;
+impl<R: Lend> Deref for RequestResolver<R> {
+    type Target = <R::Lent as Deref>::Target;
 
-    fn deref(&self) -> &R {
-        &self.resolver
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
@@ -148,6 +155,15 @@ impl FileIdResolver for InodeResolver {
     }
 }
 
+impl Lend for InodeResolver {
+    type Lent = &'static InodeResolver;
+
+    fn lend(&self) -> &'static InodeResolver {
+        // There is nothing to keep.
+        &InodeResolver
+    }
+}
+
 pub type ComponentsResolver = Backed<Components>;
 pub type PathResolver = Backed<Paths>;
 pub type MappedResolver = Backed<Mapped>;
@@ -183,20 +199,67 @@ impl IdOf for Mapped {
     }
 }
 
-/// A resolver over pinpath's table. The field is called as it is because tests look through it.
+/// A resolver over pinpath's table, owned by the mount. The field is called as it is because tests
+/// look through it.
 pub struct Backed<F: IdOf> {
-    resolver: Table<F>,
+    resolver: Anchor<Table<F>>,
 }
 
-struct Table<F: IdOf> {
+pub struct Table<F: IdOf> {
     mapper: View<F>,
 }
 
 struct View<F: IdOf>(DropIn<F>);
 
-impl<F: IdOf> Backed<F> {
+impl<F: IdOf> Table<F> {
     fn table(&self) -> &DropIn<F> {
-        &self.resolver.mapper.0
+        &self.mapper.0
+    }
+}
+
+impl<F: IdOf> AsRef<pinpath::Resolver<Beside>> for Table<F> {
+    fn as_ref(&self) -> &pinpath::Resolver<Beside> {
+        self.table().resolver()
+    }
+}
+
+impl<F: IdOf> Lend for Backed<F> {
+    type Lent = AnchoredRequest<Table<F>>;
+
+    #[inline]
+    fn lend(&self) -> AnchoredRequest<Table<F>> {
+        self.resolver.begin_request()
+    }
+}
+
+/// Methods that the table has too.
+macro_rules! handed_on {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $answer:ty)?;)*) => {
+        $(#[inline]
+        fn $name(&self $(, $argument: $type)*) $(-> $answer)? {
+            self.resolver.$name($($argument),*)
+        })*
+    };
+}
+
+impl<F: IdOf> FileIdResolver for Backed<F> {
+    type ResolvedType = F::FileId;
+
+    fn new() -> Self {
+        Backed { resolver: Anchor::new(Table::new()) }
+    }
+
+    handed_on! {
+        fn resolve_id(&self, ino: Inode) -> F::FileId;
+        fn lookup(&self, parent: Inode, child: &OsStr, id: (), increment: bool) -> Inode;
+        fn add_children(&self, parent: Inode, children: Vec<(OsString, ())>, increment: bool)
+            -> Vec<(OsString, Inode)>;
+        fn forget(&self, ino: Inode, nlookup: u64);
+        fn prune(&self, keep: &HashSet<F::FileId>);
+        fn rename(&self, parent: Inode, name: &OsStr, newparent: Inode, newname: &OsStr);
+        fn exchange(&self, parent: Inode, name: &OsStr, newparent: Inode, newname: &OsStr);
+        fn link(&self, ino: Inode, parent: Inode, name: &OsStr) -> bool;
+        fn unlink(&self, parent: Inode, name: &OsStr);
     }
 }
 
@@ -208,15 +271,11 @@ fn theirs(inode: pinpath::Inode) -> Inode {
     fuser::INodeNo(inode.raw())
 }
 
-impl<F: IdOf> FileIdResolver for Backed<F> {
+impl<F: IdOf> FileIdResolver for Table<F> {
     type ResolvedType = F::FileId;
 
     fn new() -> Self {
-        Backed { resolver: Table { mapper: View(DropIn::new()) } }
-    }
-
-    fn begin_request(&self) -> Option<RequestPin> {
-        Some(self.table().begin_request())
+        Table { mapper: View(DropIn::new()) }
     }
 
     fn resolve_id(&self, ino: Inode) -> F::FileId {

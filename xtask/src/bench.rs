@@ -56,27 +56,28 @@ pub(crate) fn run(copies: &Copies) -> Result<()> {
         let (mut stock, mut swapped) = (Rates::new(), Rates::new());
         // Built before anything is measured.
         for copy in [&copies.stock, &copies.swapped] {
-            once(benchmark, copy, &copies.build, &["--no-run"])?;
+            once(benchmark, copy, &["--no-run"])?;
         }
         for round in 1..=rounds {
             eprintln!("{}: round {round} of {rounds}", benchmark.name);
             for (copy, rates) in [(&copies.stock, &mut stock), (&copies.swapped, &mut swapped)] {
                 let arguments =
                     ["--", benchmark.name, "--ignored", "--nocapture", "--test-threads=1"];
-                let output = once(benchmark, copy, &copies.build, &arguments)?;
+                let output = once(benchmark, copy, &arguments)?;
                 read(benchmark, &output, rates)?;
             }
         }
         print(benchmark, &stock, &swapped);
+        print_guarded(&stock, &swapped);
     }
     Ok(())
 }
 
-fn once(benchmark: &Benchmark, copy: &Path, build: &Path, arguments: &[&str]) -> Result<String> {
+fn once(benchmark: &Benchmark, copy: &Path, arguments: &[&str]) -> Result<String> {
     let mut all = vec!["--release"];
     all.extend(benchmark.target);
     all.extend(arguments);
-    let output = cargo_test(copy, build, benchmark.mode, 20, &all)?;
+    let output = cargo_test(copy, benchmark.mode, 20, &all)?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(
         output.status.success(),
@@ -126,6 +127,23 @@ fn print(benchmark: &Benchmark, stock: &Rates, swapped: &Rates) {
         let (theirs, ours) = (median(rates), median(ours));
         let (a, b) = (theirs / 1e6, ours / 1e6);
         println!("| {case} | {a:.3} | {b:.3} | {:.2} |", ours / theirs);
+    }
+}
+
+/// How much of the rate a guard leaves: cases that are there with and without.
+fn print_guarded(stock: &Rates, swapped: &Rates) {
+    let mut heading = "\n| guarded / unguarded | stock | swapped |\n| --- | --- | --- |\n";
+    for case in swapped.keys() {
+        let bare = case.replace("_guarded", "_unprotected").replace(", true", ", false");
+        if bare == *case {
+            continue;
+        }
+        let ratio = |rates: &Rates| Some(median(rates.get(case)?) / median(rates.get(&bare)?));
+        if let (Some(theirs), Some(ours)) = (ratio(stock), ratio(swapped)) {
+            print!("{heading}");
+            println!("| {case} | {theirs:.2} | {ours:.2} |");
+            heading = "";
+        }
     }
 }
 

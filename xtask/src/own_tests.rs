@@ -30,13 +30,13 @@ type Outcomes = BTreeMap<String, Outcome>;
 pub(crate) fn run(copies: &Copies, stock: bool) -> Result<bool> {
     let mut columns = Vec::new();
     for mode in MODES {
-        columns.push((mode.name.to_owned(), of(&copies.swapped, &copies.build, mode, &EXCEPTED)?));
+        columns.push((mode.name.to_owned(), of(&copies.swapped, mode, &EXCEPTED)?));
     }
     let passed =
         columns.iter().all(|(_, outcomes)| !outcomes.values().any(|o| *o == Outcome::Failed));
     if stock {
         for mode in MODES {
-            let outcomes = of(&copies.stock, &copies.build, mode, &[])?;
+            let outcomes = of(&copies.stock, mode, &[])?;
             columns.push((format!("stock {}", mode.name), outcomes));
         }
     }
@@ -47,7 +47,7 @@ pub(crate) fn run(copies: &Copies, stock: bool) -> Result<bool> {
     Ok(passed)
 }
 
-fn of(crate_: &Path, build: &Path, mode: Mode, excepted: &[(&str, &str)]) -> Result<Outcomes> {
+fn of(crate_: &Path, mode: Mode, excepted: &[(&str, &str)]) -> Result<Outcomes> {
     eprintln!("{}: {}", crate_.display(), mode.name);
     let mut arguments = vec!["--no-fail-fast", "--lib", "--tests", "--"];
     // Excepted tests are left out by their whole names; the output says each name on a line.
@@ -55,7 +55,7 @@ fn of(crate_: &Path, build: &Path, mode: Mode, excepted: &[(&str, &str)]) -> Res
     for (test, _) in excepted {
         arguments.extend(["--skip", test]);
     }
-    let output = cargo_test(crate_, build, mode, 15, &arguments)?;
+    let output = cargo_test(crate_, mode, 15, &arguments)?;
     let text = String::from_utf8_lossy(&output.stdout);
     let outcomes = parse(&text);
     let failed = outcomes.values().any(|outcome| *outcome == Outcome::Failed);

@@ -27,7 +27,6 @@ impl Mode {
 /// `cargo test` on a copy; what it printed is in the answer.
 pub(crate) fn cargo_test(
     crate_: &Path,
-    build: &Path,
     mode: Mode,
     minutes: u32,
     arguments: &[&str],
@@ -39,7 +38,9 @@ pub(crate) fn cargo_test(
         .args(mode.features)
         .args(arguments)
         .current_dir(crate_)
-        .env("CARGO_TARGET_DIR", build)
+        // A folder for each copy: cargo tells packages apart by their place in the workspace, and
+        // both are their workspace's root.
+        .env("CARGO_TARGET_DIR", crate_.with_extension("build"))
         .env("CARGO_TERM_COLOR", "never")
         .stdin(Stdio::null())
         .output()

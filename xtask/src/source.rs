@@ -10,11 +10,10 @@ use serde_json::Value;
 pub(crate) const NAME: &str = "easy_fuser";
 pub(crate) const VERSION: &str = "0.7.1";
 
-/// Two copies of one source, and a folder to build them in.
+/// Two copies of one source.
 pub(crate) struct Copies {
     pub(crate) stock: PathBuf,
     pub(crate) swapped: PathBuf,
-    pub(crate) build: PathBuf,
     /// The root of this repository.
     pub(crate) repository: PathBuf,
 }
@@ -26,7 +25,6 @@ pub(crate) fn copies() -> Result<Copies> {
     let copies = Copies {
         stock: room.join("stock"),
         swapped: room.join("swapped"),
-        build: room.join("build"),
         repository: path(&ours["workspace_root"])?,
     };
     for copy in [&copies.stock, &copies.swapped] {

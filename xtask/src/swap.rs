@@ -10,6 +10,13 @@ use anyhow::{Context, Result, ensure};
 
 use crate::source::{Copies, append};
 
+// A request gets the resolver lent, by its pin, where the original clones an `Arc`: in the driver,
+// and in the tests and benchmarks, which do as the driver does.
+const CLONED: &str = "RequestResolver::new(resolver.clone())";
+const LENT: &str = "RequestResolver::new(&resolver)";
+const CLONED_BY_DRIVER: &str = "RequestResolver::new(self.resolver.clone())";
+const LENT_BY_DRIVER: &str = "RequestResolver::new(&self.resolver)";
+
 pub(crate) fn swap(copies: &Copies) -> Result<()> {
     let crate_ = &copies.swapped;
     let ours = copies.repository.join("xtask/replacement/resolver.rs");
@@ -17,7 +24,12 @@ pub(crate) fn swap(copies: &Copies) -> Result<()> {
     // The implementation, but not the tests and benchmarks after it.
     edit(&crate_.join("src/inode_mapping/resolver.rs"), |theirs| {
         let tests = once(theirs, "\n#[cfg(test)]\nmod tests {")?;
-        Ok(format!("{ours}{}", &theirs[tests..]))
+        Ok(format!("{ours}{}", &theirs[tests..].replace(CLONED, LENT)))
+    })?;
+    // The driver's one place where a request gets the resolver.
+    edit(&crate_.join("templates/fuse_driver.rs.j2"), |theirs| {
+        once(theirs, CLONED_BY_DRIVER)?;
+        Ok(theirs.replace(CLONED_BY_DRIVER, LENT_BY_DRIVER))
     })?;
     // `MappedInode` holds the table, so it comes with the resolver.
     edit(&crate_.join("src/types/file_id_type.rs"), |theirs| {
