@@ -51,7 +51,7 @@ mod transport;
 pub use pinpath::{self, Inode, Name, NodeData};
 
 pub use attr::{Attr, FileType, Lifetimes, Timestamp};
-pub use dispatch::Dispatch;
+pub use dispatch::{Dispatch, DispatchStats, Latency, OperationStats, ReaderStats};
 pub use errno::Errno;
 pub use handler::{
     CopyEnd, Entry, Found, Handler, Lock, Mounted, Numbering, OpenOptions, Opened, PollNotifier,

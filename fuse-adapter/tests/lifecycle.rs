@@ -259,11 +259,13 @@ fn a_handler_that_panics_fails_one_request_and_loses_no_thread() {
     for handlers in [0, 4] {
         let mut options = MountOptions::default();
         options.threads = MountThreads { handlers, ..options.threads };
+        options.dispatch = pinpath_fuse::Dispatch::Pool;
         let mount = mount(small(), at.path(), &options).unwrap();
         let _watchdog = Watchdog::on(&mount);
-        // The readers, the supervisor, the reclaimer; the pool and its thread for closing.
+        // The readers, who serves the mount, the reclaimer; the pool, its thread for closing, and
+        // who watches them.
         let readers = options.threads.readers;
-        let count = readers + 2 + if handlers > 0 { handlers + 1 } else { 0 };
+        let count = readers + 2 + if handlers > 0 { handlers + 2 } else { 0 };
         // A thread names itself a moment after it began.
         let all_named = |mut names: Vec<String>| {
             names.dedup();
@@ -325,6 +327,7 @@ fn with_more_callers_than_threads_and_queue_everybody_is_answered() {
     });
     let mut options = MountOptions::default();
     options.threads = MountThreads { readers: 2, handlers: 2, clone_fd: false };
+    options.dispatch = pinpath_fuse::Dispatch::Pool;
     options.queue_length = 2;
     let mount = mount(memory, at.path(), &options).unwrap();
     let _watchdog = Watchdog::on(&mount);
@@ -413,7 +416,7 @@ fn every_kind_of_threads_works() {
     for threads in
         [threads(1, 0, false), threads(1, 1, false), threads(4, 2, true), threads(3, 0, true)]
     {
-        for dispatch in [pinpath_fuse::Dispatch::Pool, pinpath_fuse::Dispatch::ByClass] {
+        for dispatch in [pinpath_fuse::Dispatch::Pool, pinpath_fuse::Dispatch::Adaptive] {
             let mut options = MountOptions::default();
             options.threads = threads;
             options.dispatch = dispatch;
@@ -506,6 +509,7 @@ fn mount_with_little_memory() {
     rustix::process::setrlimit(rustix::process::Resource::As, limit).unwrap();
     let mut options = MountOptions::default();
     options.threads = MountThreads { readers: 2, handlers: 500, clone_fd: false };
+    options.dispatch = pinpath_fuse::Dispatch::Pool;
     let error = mount(small(), &at, &options).unwrap_err();
     assert!(matches!(error, MountError::Threads(_)), "{error}");
     assert_eq!(serving_threads(), Vec::<String>::new());

@@ -7,11 +7,20 @@
 //!
 //! Nothing here knows which filesystem it runs, nor how requests come.
 
+mod busy;
+mod counters;
 mod dispatcher;
 mod engine;
+mod lanes;
 mod pool;
+mod readers;
+mod stats;
+mod supervisor;
+mod waiters;
 
 pub use dispatcher::Dispatch;
-pub(crate) use dispatcher::{Backlog, Dispatcher, Threads};
+pub(crate) use dispatcher::{Core, Dispatcher, Place, Threads};
 pub use engine::{Engine, EntryReply, LookupReply, OpenReply, SetAttrArgs};
-pub(crate) use pool::Pool;
+pub use readers::ReaderStats;
+pub use stats::{DispatchStats, Latency, OperationStats};
+pub(crate) use waiters::{Call, Waiter};

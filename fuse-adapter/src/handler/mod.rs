@@ -401,7 +401,14 @@ pub trait Handler: Send + Sync + Sized + 'static {
         Err(Errno::ENOSYS)
     }
 
-    /// Sets or removes a lock. `wait`: until it is free.
+    /// Sets or removes a lock; `EAGAIN` if another owner's is in the way.
+    ///
+    /// On a mount with a pool `wait` is always false, even for a caller who wants to wait: `EAGAIN`
+    /// makes him wait on no thread, and this is called again when a lock of the file is released
+    /// (here, or by a flush or release) and every 50 ms, for whoever else may have it. A waiter that is
+    /// killed is gone by then too.
+    ///
+    /// Without a pool ([`Dispatch::Inline`](crate::Dispatch::Inline)) `wait` means: wait here.
     fn setlk(
         &self,
         _req: &Request,

@@ -25,7 +25,7 @@ use pinpath::Resolver;
 use self::end::End;
 use self::place::Place;
 use self::reclaimer::{Bell, Reclaimer};
-use crate::dispatch::{Backlog, Dispatcher, Engine, Threads};
+use crate::dispatch::{Core, DispatchStats, Dispatcher, Engine, Threads};
 use crate::handler::{Handler, Mounted};
 use crate::negotiation::Negotiation;
 use crate::transport::backing::BackingFiles;
@@ -45,7 +45,7 @@ const SHORTLY: Duration = Duration::from_millis(200);
 /// way for a second at most; what is still open then is served as long as this process lives.
 pub struct Mount<H: Handler> {
     engine: Arc<Engine<H>>,
-    backlog: Backlog<Engine<H>>,
+    dispatch: Arc<Core<Engine<H>>>,
     agreed: Negotiation,
     unmounter: Unmounter,
     notifier: Notifier,
@@ -95,24 +95,18 @@ pub fn mount<H: Handler>(
         Reclaimer::start(&bell, engine.resolver().clone()).map_err(MountError::Threads)?;
     let threads = Threads {
         dispatch: options.dispatch,
+        readers: options.threads.readers,
         handlers: options.threads.handlers,
         queue_length: options.queue_length,
     };
     let class = |operation| engine.handler().class(operation);
     let dispatcher = Dispatcher::start(threads, class, &engine).map_err(MountError::Threads)?;
-    let backlog = dispatcher.backlog();
-    let readers = options.threads.readers.max(1);
-    threads_can_be_had(readers + 1).map_err(MountError::Threads)?;
+    let dispatch = dispatcher.core().clone();
+    threads_can_be_had(dispatch.event_loops() + 1).map_err(MountError::Threads)?;
 
     let (descriptor, place) = attach::attach(mountpoint.as_ref(), options)?;
-    let started = Session::start(
-        engine.clone(),
-        dispatcher,
-        wishes,
-        descriptor,
-        readers,
-        options.threads.clone_fd,
-    );
+    let started =
+        Session::start(engine.clone(), dispatcher, wishes, descriptor, options.threads.clone_fd);
     let told = started.and_then(|(session, agreed)| {
         let backing_files = BackingFiles::new(Arc::downgrade(session.device()));
         let mounted = Mounted { device: place.device(), backing_files };
@@ -142,7 +136,7 @@ pub fn mount<H: Handler>(
         })?;
     Ok(Mount {
         engine,
-        backlog,
+        dispatch,
         agreed,
         unmounter,
         notifier,
@@ -209,7 +203,13 @@ impl<H: Handler> Mount<H> {
 
     /// How it is doing.
     pub fn stats(&self) -> MountStats {
-        MountStats { resolver: self.resolver().stats(), queued: self.backlog.len() }
+        MountStats { resolver: self.resolver().stats(), queued: self.dispatch.queued() }
+    }
+
+    /// What its requests and threads are doing, and how long everything took so far. Adds up what the
+    /// threads have counted, each for itself: some microseconds for each thread and operation.
+    pub fn dispatch_stats(&self) -> DispatchStats {
+        self.dispatch.stats()
     }
 
     /// For another thread to unmount, one that waits for signals say.

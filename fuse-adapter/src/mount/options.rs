@@ -5,13 +5,18 @@ use std::ffi::OsString;
 use crate::dispatch::Dispatch;
 use crate::negotiation::Negotiation;
 
-/// Which threads serve a mount.
+/// Which threads serve a mount. The defaults need no tuning: see DESIGN.md, section 12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountThreads {
-    /// Threads that read requests; at least 1. As many as there are CPUs is best: more only take
-    /// turns in waking up.
+    /// Threads that read requests at once; at least 1. As many as there are CPUs is best: more only
+    /// take turns in waking up. With [`Dispatch::Adaptive`] there are four more, which sleep until
+    /// others are stuck.
     pub readers: usize,
-    /// Threads that run the handler; 0: the readers do.
+    /// Threads of the pool: with [`Dispatch::Adaptive`] at most, with [`Dispatch::Pool`] exactly so
+    /// many. 0: the readers run the handler, whatever the dispatch.
+    ///
+    /// With all of them blocked, and as many requests waiting as may
+    /// ([`MountOptions::queue_length`]), the mount waits too.
     pub handlers: usize,
     /// Give each reader a descriptor of `/dev/fuse` of its own. Gains nothing on the machines that
     /// were measured, and turns `readdirplus` off.
@@ -21,7 +26,7 @@ pub struct MountThreads {
 impl Default for MountThreads {
     fn default() -> Self {
         let cpus = std::thread::available_parallelism().map_or(2, usize::from);
-        MountThreads { readers: cpus.max(2), handlers: (2 * cpus).max(4), clone_fd: false }
+        MountThreads { readers: cpus.max(2), handlers: (4 * cpus).max(64), clone_fd: false }
     }
 }
 

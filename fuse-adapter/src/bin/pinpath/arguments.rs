@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -61,7 +62,7 @@ struct MirrorArguments {
 
     /// Mount options, separated by commas: ro, rw, suid, nosuid, dev, nodev, exec, noexec, atime,
     /// noatime, nodiratime, strictatime, lazytime, sync, async, dirsync, allow_other, default_permissions, auto_unmount, fsname=NAME,
-    /// subtype=NAME, cache=MODE, locks=WHERE, passthrough, readers=N, handlers=N, clone_fd, clear_stale. What only mount(8)
+    /// subtype=NAME, cache=MODE, locks=WHERE, passthrough, readers=N, handlers=N, dispatch=MODE, clone_fd, clear_stale. What only mount(8)
     /// and fstab care for (defaults, nofail, x-...) is ignored
     #[arg(short = 'o', value_name = "OPTION,...")]
     options: Vec<OsString>,
@@ -70,9 +71,19 @@ struct MirrorArguments {
     #[arg(long, value_name = "N", value_parser = threads)]
     readers: Option<usize>,
 
-    /// Threads that work on requests [default: two per CPU, at least four]
+    /// Threads that work on requests which take long, at most [default: four per CPU, at least 64]
     #[arg(long, value_name = "N", value_parser = threads)]
     handlers: Option<usize>,
+
+    /// Which thread works on a request: the one that read it unless it takes long, always that one,
+    /// or always another
+    #[arg(long, value_name = "MODE", value_enum)]
+    dispatch: Option<Dispatch>,
+
+    /// Report on standard error every SECONDS what was asked for and how long it took (SIGUSR1 does
+    /// so at once)
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    stats: Option<Duration>,
 
     /// Give each reader a channel of its own to the kernel (gains little, and turns listings with
     /// attributes off)
@@ -105,6 +116,17 @@ struct MirrorArguments {
     /// If a killed daemon left a dead mount at MOUNTPOINT, clear it away first
     #[arg(long)]
     clear_stale: bool,
+}
+
+/// Which thread works on a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dispatch {
+    /// The one that read it, unless it takes long
+    Adaptive,
+    /// The one that read it
+    Inline,
+    /// Another
+    Pool,
 }
 
 /// How much the kernel may remember of the mirror.
@@ -167,12 +189,14 @@ fn plan(arguments: MirrorArguments) -> Result<Plan, crate::failure::Failure> {
     options.cache = arguments.cache.or(options.cache);
     options.locks = arguments.locks.or(options.locks);
     options.passthrough |= arguments.passthrough;
+    options.dispatch = arguments.dispatch.or(options.dispatch);
     Ok(Plan {
         source: arguments.source,
         mountpoint: arguments.mountpoint,
         options,
         log: arguments.log,
         background: arguments.background,
+        stats: arguments.stats,
         quiet: false,
         dry_run: false,
     })
@@ -182,6 +206,13 @@ fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=MAX_THREADS).contains(&number) => Ok(number),
         _ => Err(format!("it is a number from 1 to {MAX_THREADS}")),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse().map(Duration::try_from_secs_f64) {
+        Ok(Ok(duration)) if duration >= Duration::from_millis(1) => Ok(duration),
+        _ => Err("it is a number of seconds, as 10 or 0.5".into()),
     }
 }
 
@@ -221,9 +252,10 @@ mod tests {
     #[test]
     fn flags_and_options_say_the_same() {
         let flags = "pinpath mirror a b --read-only --allow-other --readers 3 --handlers 9 --clone-fd \
-                     --cache always --clear-stale --locks forward --passthrough";
+                     --cache always --clear-stale --dispatch pool \
+                     --locks forward --passthrough";
         let flags = read(words(flags)).expect("a plan").options;
-        let options = "pinpath mirror a b -o ro,allow_other,readers=3 -o handlers=9,clone_fd,cache=always,clear_stale,locks=forward,passthrough";
+        let options = "pinpath mirror a b -o ro,allow_other,readers=3 -o handlers=9,clone_fd,cache=always,clear_stale,dispatch=pool,locks=forward,passthrough";
         let options = read(words(options)).expect("a plan").options;
         assert_eq!(flags, options);
     }

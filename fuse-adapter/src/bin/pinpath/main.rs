@@ -3,7 +3,8 @@
 //! One idea a file: [`arguments`] is what a user types, [`options`] what stands after `-o`, and
 //! [`mount_helper`] the way mount(8) calls; all three end in a [`mirror::Plan`], which
 //! [`mirror::run`] carries out: [`mountpoint`] prepares the place, [`background`] leaves the
-//! terminal, [`shutdown`] waits for the end.
+//! terminal, [`shutdown`] waits for the end, and
+//! [`stats`] says meanwhile how it goes.
 
 use std::process::ExitCode;
 
@@ -18,6 +19,7 @@ mod mountpoint;
 mod options;
 mod say;
 mod shutdown;
+mod stats;
 
 fn main() -> ExitCode {
     let plan = match arguments::read(std::env::args_os().collect()) {

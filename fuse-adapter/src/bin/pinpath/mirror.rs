@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pinpath_fuse::MountOptions;
 use pinpath_fuse::mirror::{Cache, Mirror, MirrorOptions};
@@ -19,6 +20,7 @@ use crate::mountpoint::Mountpoint;
 use crate::options::Options;
 use crate::say::{self, quoted};
 use crate::shutdown;
+use crate::stats;
 
 /// The type of the mount, as `df -T` and mount(8) show it.
 pub(crate) const FS_TYPE: &str = "fuse.pinpath";
@@ -31,6 +33,8 @@ pub(crate) struct Plan {
     pub(crate) options: Options,
     pub(crate) log: Level,
     pub(crate) background: bool,
+    /// Report figures so often.
+    pub(crate) stats: Option<Duration>,
     /// Say nothing of what goes well.
     pub(crate) quiet: bool,
     /// Do nothing: reading the options was all.
@@ -63,6 +67,7 @@ fn serve(plan: &Plan, announcement: Option<Announcement>) -> Result<ExitCode, Fa
     let source = plan.source.canonicalize().map_err(source_failed)?;
     // Before the mount, so that there is no moment in which a signal would leave it behind.
     let signals = shutdown::catch()?;
+    let stats_signals = stats::catch()?;
     let mirror = Mirror::open(&source, mirror_options(&plan.options)).map_err(source_failed)?;
     prepare_process();
     let options = mount_options(&plan.options, &source);
@@ -74,7 +79,9 @@ fn serve(plan: &Plan, announcement: Option<Announcement>) -> Result<ExitCode, Fa
     if let Some(announcement) = announcement {
         announcement.mounted()?;
     }
-    shutdown::wait(&mount, &mountpoint, signals)
+    stats::report_during(&mount, plan.stats, stats_signals, || {
+        shutdown::wait(&mount, &mountpoint, signals)
+    })
 }
 
 fn started(source: &Path, mountpoint: &Path, background: bool) -> String {
@@ -172,6 +179,12 @@ fn mount_options(options: &Options, source: &Path) -> MountOptions {
     wanted.threads.readers = options.readers.unwrap_or(wanted.threads.readers);
     wanted.threads.handlers = options.handlers.unwrap_or(wanted.threads.handlers);
     wanted.threads.clone_fd = options.clone_fd;
+    wanted.dispatch = match options.dispatch {
+        None => wanted.dispatch,
+        Some(arguments::Dispatch::Adaptive) => pinpath_fuse::Dispatch::Adaptive,
+        Some(arguments::Dispatch::Inline) => pinpath_fuse::Dispatch::Inline,
+        Some(arguments::Dispatch::Pool) => pinpath_fuse::Dispatch::Pool,
+    };
     wanted
 }
 

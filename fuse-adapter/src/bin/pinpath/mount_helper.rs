@@ -90,6 +90,7 @@ fn plan(arguments: HelperArguments) -> Result<Plan, Failure> {
         options,
         log: Level::Warn,
         background: true,
+        stats: None,
         quiet: !arguments.verbose,
         dry_run: arguments.fake,
     })

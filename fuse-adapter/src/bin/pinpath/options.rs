@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use clap::ValueEnum;
 
-use crate::arguments::{Cache, Locks};
+use crate::arguments::{Cache, Dispatch, Locks};
 use crate::failure::Failure;
 
 /// The options that were named; `None` where nothing was said. Of two that contradict each other
@@ -32,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) cache: Option<Cache>,
     pub(crate) locks: Option<Locks>,
     pub(crate) passthrough: bool,
+    pub(crate) dispatch: Option<Dispatch>,
     pub(crate) readers: Option<usize>,
     pub(crate) handlers: Option<usize>,
     /// Those that nobody here knows. Refused, unless mount(8) was told to be sloppy (`-s`).
@@ -93,8 +94,9 @@ impl Options {
         match name {
             b"fsname" => self.fs_name = Some(value.to_owned()),
             b"subtype" => self.subtype = Some(value.to_owned()),
-            b"cache" => self.cache = Some(cache(value)?),
-            b"locks" => self.locks = Some(locks(value)?),
+            b"cache" => self.cache = Some(mode("cache", value)?),
+            b"locks" => self.locks = Some(mode("locks", value)?),
+            b"dispatch" => self.dispatch = Some(mode("dispatch", value)?),
             b"readers" => self.readers = Some(number("readers", value)?),
             b"handlers" => self.handlers = Some(number("handlers", value)?),
             _ => self.unknown.push(OsStr::from_bytes(option).to_owned()),
@@ -129,17 +131,14 @@ fn is_for_mount(option: &[u8]) -> bool {
     WORDS.contains(&option) || BEGINNINGS.iter().any(|start| option.starts_with(start))
 }
 
-fn cache(value: &OsStr) -> Result<Cache, Failure> {
-    Cache::from_str(&value.to_string_lossy(), false).map_err(|_| Failure::OptionValue {
-        option: format!("cache={}", value.to_string_lossy()),
-        reason: "it is none, auto or always".into(),
-    })
-}
-
-fn locks(value: &OsStr) -> Result<Locks, Failure> {
-    Locks::from_str(&value.to_string_lossy(), false).map_err(|_| Failure::OptionValue {
-        option: format!("locks={}", value.to_string_lossy()),
-        reason: "it is kernel or forward".into(),
+fn mode<M: ValueEnum>(name: &str, value: &OsStr) -> Result<M, Failure> {
+    M::from_str(&value.to_string_lossy(), false).map_err(|_| {
+        let modes = M::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let modes: Vec<String> = modes.map(|mode| mode.get_name().to_owned()).collect();
+        Failure::OptionValue {
+            option: format!("{name}={}", value.to_string_lossy()),
+            reason: format!("it is one of {}", modes.join(", ")),
+        }
     })
 }
 
@@ -214,7 +213,7 @@ mod tests {
     #[test]
     fn values_that_make_no_sense_are_refused() {
         for list in
-            ["cache=some", "locks=maybe", "readers=0", "handlers=many", "readers=100000", "cache"]
+            ["cache=some", "dispatch=best", "locks=maybe", "readers=0", "handlers=many", "cache"]
         {
             assert!(read(list).is_err(), "{list}");
         }

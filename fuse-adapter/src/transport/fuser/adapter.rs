@@ -21,7 +21,7 @@ use pinpath::Inode;
 
 use super::session::{Init, Shared};
 use super::{buffer, capabilities, convert, reply};
-use crate::dispatch::{Dispatcher, Engine, Pool, SetAttrArgs};
+use crate::dispatch::{Call, Core, Dispatcher, Engine, Place, SetAttrArgs, Waiter};
 use crate::errno::Errno;
 use crate::handler::{Handler, Lock, PollNotifier};
 use crate::listing::Fit;
@@ -48,27 +48,27 @@ impl<H: Handler> Adapter<H> {
     }
 }
 
-/// `run!(self, pool, req, own(borrowed...), |engine, req| answer)`
+/// `run!(self, place, req, own(borrowed...), |engine, req| answer)`
 ///
-/// Pins, then evaluates `answer` here or, with a pool, there; the pin is dropped after it. `answer`
-/// is written once and compiled twice, so that what the request only borrows (`own`) is copied
-/// where it goes to another thread and nowhere else.
+/// Pins, then evaluates `answer` here or on a pool; the pin is dropped after it. `answer` is written
+/// once and compiled twice, so that what the request only borrows (`own`) is copied where it goes
+/// to another thread and nowhere else.
 macro_rules! run {
-    ($self:ident, $pool:expr, $req:ident, own($($borrowed:ident),*), |$engine:ident| $answer:expr) => {{
+    ($self:ident, $place:expr, $req:ident, own($($borrowed:ident),*), |$engine:ident| $answer:expr) => {{
         let $req = &convert::request($req);
         let pin = $self.engine.pin();
-        match $pool {
-            None => {
+        match $place {
+            Place::Here(turn) => {
                 let $engine = &*$self.engine;
-                here(move || {
+                turn.run(move || {
                     $answer;
                     drop(pin);
                 });
             }
-            Some(pool) => {
+            Place::Away(away) => {
                 let request = *$req;
                 $(let $borrowed = $borrowed.to_owned();)*
-                pool.submit(Box::new(move |$engine: &Engine<H>| {
+                away.submit(Box::new(move |$engine: &Engine<H>| {
                     let $req = &request;
                     $(let $borrowed = &*$borrowed;)*
                     $answer;
@@ -79,20 +79,67 @@ macro_rules! run {
     }};
 }
 
-/// A panic (not the handler's, which the engine contains) would end fuser's event loop.
-fn here(answer: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(answer)).is_err() {
-        tracing::error!("a request panicked outside the handler");
-    }
-}
-
 fn inode(ino: INodeNo) -> Inode {
     Inode::from_raw(ino.0)
 }
 
+/// A lock of this inode may have been released.
+fn released<H: Handler>(core: &Option<Arc<Core<Engine<H>>>>, ino: INodeNo) {
+    if let Some(core) = core {
+        core.lock_round(core.lock_waiters().released(ino.0));
+    }
+}
+
 impl<H: Handler> Adapter<H> {
-    fn pool(&self, operation: Operation) -> Option<&Pool<Engine<H>>> {
-        self.dispatcher.pool(operation)
+    fn place(&self, operation: Operation) -> Place<'_, Engine<H>> {
+        self.dispatcher.place(operation)
+    }
+
+    /// Who is to be told of what may have released a lock; `None` if no locks come here.
+    fn releases(&self) -> Option<Arc<Core<Engine<H>>>> {
+        match self.shared.init.get() {
+            Some(Init::Agreed(agreed)) if agreed.posix_locks || agreed.flock_locks => {
+                Some(self.dispatcher.core().clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Asks for a lock; where somebody else holds it the request waits, but no thread.
+    fn wait_for_lock(
+        &self,
+        req: &fuser::Request,
+        inode: Inode,
+        handle: u64,
+        owner: u64,
+        lock: Lock,
+        reply: ReplyEmpty,
+    ) {
+        let core = self.dispatcher.core().clone();
+        run!(self, self.place(Operation::SetLkWait), req, own(), |engine| {
+            let releases = core.lock_waiters().releases();
+            let had = engine.setlk(req, inode, handle, owner, lock, false);
+            if had != Err(Errno::EAGAIN) {
+                return reply::empty(reply, had);
+            }
+            let (request, mut reply) = (*req, Some(reply));
+            let attempt = move |engine: &Engine<H>, call: Call| {
+                // Not held while it waits: who waits has the file open, so the kernel knows it.
+                let _pin = engine.pin();
+                let had = match call {
+                    Call::Try => engine.setlk(&request, inode, handle, owner, lock, false),
+                    Call::Interrupted => Err(Errno::EINTR),
+                };
+                let over = had != Err(Errno::EAGAIN);
+                if let Some(reply) = reply.take_if(|_| over) {
+                    reply::empty(reply, had);
+                }
+                over
+            };
+            let attempt = Box::new(attempt);
+            let waiter = Waiter { inode: inode.raw(), thread: request.pid, attempt };
+            core.lock_round(core.lock_waiters().add(waiter, releases));
+        });
     }
 }
 
@@ -121,11 +168,11 @@ impl<H: Handler> Filesystem for Adapter<H> {
 
     // A batch comes here one by one: fuser does not export the type of its parts.
     fn forget(&self, _req: &fuser::Request, ino: INodeNo, nlookup: u64) {
-        here(|| self.engine.forget(inode(ino), nlookup));
+        self.dispatcher.forget(|| self.engine.forget(inode(ino), nlookup));
     }
 
     fn lookup(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        run!(self, self.pool(Operation::Lookup), req, own(name), |engine| {
+        run!(self, self.place(Operation::Lookup), req, own(name), |engine| {
             let found =
                 convert::name(name).and_then(|name| engine.lookup(req, inode(parent), name));
             reply::lookup(reply, found);
@@ -139,7 +186,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         fh: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        run!(self, self.pool(Operation::GetAttr), req, own(), |engine| {
+        run!(self, self.place(Operation::GetAttr), req, own(), |engine| {
             reply::attr(reply, engine.getattr(req, inode(ino), fh.map(u64::from)));
         });
     }
@@ -172,13 +219,13 @@ impl<H: Handler> Filesystem for Adapter<H> {
             ctime: ctime.map(convert::timestamp),
             handle: fh.map(u64::from),
         };
-        run!(self, self.pool(Operation::SetAttr), req, own(), |engine| {
+        run!(self, self.place(Operation::SetAttr), req, own(), |engine| {
             reply::attr(reply, engine.setattr(req, inode(ino), &args));
         });
     }
 
     fn readlink(&self, req: &fuser::Request, ino: INodeNo, reply: ReplyData) {
-        run!(self, self.pool(Operation::ReadLink), req, own(), |engine| {
+        run!(self, self.place(Operation::ReadLink), req, own(), |engine| {
             let target = engine.readlink(req, inode(ino));
             reply::data(
                 reply,
@@ -197,7 +244,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        run!(self, self.pool(Operation::MkNod), req, own(name), |engine| {
+        run!(self, self.place(Operation::MkNod), req, own(name), |engine| {
             let made = convert::name(name)
                 .and_then(|name| engine.mknod(req, inode(parent), name, mode, umask, rdev));
             reply::entry(reply, made);
@@ -213,7 +260,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        run!(self, self.pool(Operation::MkDir), req, own(name), |engine| {
+        run!(self, self.place(Operation::MkDir), req, own(name), |engine| {
             let made = convert::name(name)
                 .and_then(|name| engine.mkdir(req, inode(parent), name, mode, umask));
             reply::entry(reply, made);
@@ -221,7 +268,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
     }
 
     fn unlink(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        run!(self, self.pool(Operation::Unlink), req, own(name), |engine| {
+        run!(self, self.place(Operation::Unlink), req, own(name), |engine| {
             reply::empty(
                 reply,
                 convert::name(name).and_then(|name| engine.unlink(req, inode(parent), name)),
@@ -230,7 +277,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
     }
 
     fn rmdir(&self, req: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        run!(self, self.pool(Operation::RmDir), req, own(name), |engine| {
+        run!(self, self.place(Operation::RmDir), req, own(name), |engine| {
             reply::empty(
                 reply,
                 convert::name(name).and_then(|name| engine.rmdir(req, inode(parent), name)),
@@ -247,7 +294,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         reply: ReplyEntry,
     ) {
         let target = target.as_os_str();
-        run!(self, self.pool(Operation::SymLink), req, own(link_name, target), |engine| {
+        run!(self, self.place(Operation::SymLink), req, own(link_name, target), |engine| {
             let made = convert::name(link_name)
                 .and_then(|name| engine.symlink(req, inode(parent), name, target));
             reply::entry(reply, made);
@@ -264,7 +311,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::Rename), req, own(name, newname), |engine| {
+        run!(self, self.place(Operation::Rename), req, own(name, newname), |engine| {
             let done = convert::name(name).and_then(|name| {
                 let newname = convert::name(newname)?;
                 engine.rename(req, inode(parent), name, inode(newparent), newname, flags.bits())
@@ -281,7 +328,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         newname: &OsStr,
         reply: ReplyEntry,
     ) {
-        run!(self, self.pool(Operation::Link), req, own(newname), |engine| {
+        run!(self, self.place(Operation::Link), req, own(newname), |engine| {
             let made = convert::name(newname)
                 .and_then(|name| engine.link(req, inode(ino), inode(newparent), name));
             reply::entry(reply, made);
@@ -289,7 +336,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
     }
 
     fn open(&self, req: &fuser::Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        run!(self, self.pool(Operation::Open), req, own(), |engine| {
+        run!(self, self.place(Operation::Open), req, own(), |engine| {
             reply::open(reply, engine.open(req, inode(ino), flags.0));
         });
     }
@@ -304,7 +351,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        run!(self, self.pool(Operation::Create), req, own(name), |engine| {
+        run!(self, self.place(Operation::Create), req, own(name), |engine| {
             let made = convert::name(name)
                 .and_then(|name| engine.create(req, inode(parent), name, mode, umask, flags));
             reply::create(reply, made);
@@ -322,7 +369,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        run!(self, self.pool(Operation::Read), req, own(), |engine| {
+        run!(self, self.place(Operation::Read), req, own(), |engine| {
             buffer::with(size as usize, |buf| {
                 let read = engine.read(req, inode(ino), fh.0, offset, buf);
                 reply::data(reply, read.map(|size| &buf[..size]));
@@ -346,7 +393,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         let cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         // As they are now: a program may change this one after the open.
         let append = !cached && flags.0 & libc::O_APPEND != 0;
-        run!(self, self.pool(Operation::Write), req, own(data), |engine| {
+        run!(self, self.place(Operation::Write), req, own(data), |engine| {
             let written = match append {
                 true => engine.append(req, inode(ino), fh.0, offset, data),
                 false => engine.write(req, inode(ino), fh.0, offset, data, cached),
@@ -363,8 +410,10 @@ impl<H: Handler> Filesystem for Adapter<H> {
         lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::Flush), req, own(), |engine| {
+        let releases = self.releases();
+        run!(self, self.place(Operation::Flush), req, own(), |engine| {
             reply::empty(reply, engine.flush(req, inode(ino), fh.0, lock_owner.0));
+            released(&releases, ino);
         });
     }
 
@@ -378,8 +427,10 @@ impl<H: Handler> Filesystem for Adapter<H> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::Release), req, own(), |engine| {
+        let releases = self.releases();
+        run!(self, self.place(Operation::Release), req, own(), |engine| {
             reply::empty(reply, engine.release(req, inode(ino), fh.0));
+            released(&releases, ino);
         });
     }
 
@@ -391,13 +442,13 @@ impl<H: Handler> Filesystem for Adapter<H> {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::FSync), req, own(), |engine| {
+        run!(self, self.place(Operation::FSync), req, own(), |engine| {
             reply::empty(reply, engine.fsync(req, inode(ino), fh.0, datasync));
         });
     }
 
     fn opendir(&self, req: &fuser::Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        run!(self, self.pool(Operation::OpenDir), req, own(), |engine| {
+        run!(self, self.place(Operation::OpenDir), req, own(), |engine| {
             reply::open(reply, engine.opendir(req, inode(ino), flags.0));
         });
     }
@@ -410,7 +461,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        run!(self, self.pool(Operation::ReadDir), req, own(), |engine| {
+        run!(self, self.place(Operation::ReadDir), req, own(), |engine| {
             let listed = engine.readdir(req, inode(ino), fh.0, offset, &mut |entry| {
                 let (kind, name) =
                     (convert::file_type(entry.file_type), OsStr::from_bytes(entry.name));
@@ -435,7 +486,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         reply: ReplyDirectoryPlus,
     ) {
         let shared = self.shared.clone();
-        run!(self, self.pool(Operation::ReadDirPlus), req, own(), |engine| {
+        run!(self, self.place(Operation::ReadDirPlus), req, own(), |engine| {
             let size = reply::requested_size(&reply);
             buffer::with_vec(|out| {
                 out.clear();
@@ -453,7 +504,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::ReleaseDir), req, own(), |engine| {
+        run!(self, self.place(Operation::ReleaseDir), req, own(), |engine| {
             reply::empty(reply, engine.releasedir(req, inode(ino), fh.0));
         });
     }
@@ -466,13 +517,13 @@ impl<H: Handler> Filesystem for Adapter<H> {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::FSyncDir), req, own(), |engine| {
+        run!(self, self.place(Operation::FSyncDir), req, own(), |engine| {
             reply::empty(reply, engine.fsyncdir(req, inode(ino), fh.0, datasync));
         });
     }
 
     fn statfs(&self, req: &fuser::Request, ino: INodeNo, reply: ReplyStatfs) {
-        run!(self, self.pool(Operation::StatFs), req, own(), |engine| {
+        run!(self, self.place(Operation::StatFs), req, own(), |engine| {
             match engine.statfs(req, inode(ino)) {
                 Ok(s) => reply.statfs(
                     s.blocks,
@@ -499,7 +550,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::SetXAttr), req, own(name, value), |engine| {
+        run!(self, self.place(Operation::SetXAttr), req, own(name, value), |engine| {
             reply::empty(reply, engine.setxattr(req, inode(ino), name, value, flags));
         });
     }
@@ -512,7 +563,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         size: u32,
         reply: ReplyXattr,
     ) {
-        run!(self, self.pool(Operation::GetXAttr), req, own(name), |engine| {
+        run!(self, self.place(Operation::GetXAttr), req, own(name), |engine| {
             buffer::with(size as usize, |buf| {
                 let got = engine.getxattr(req, inode(ino), name, buf);
                 reply::xattr(reply, got, buf);
@@ -521,7 +572,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
     }
 
     fn listxattr(&self, req: &fuser::Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        run!(self, self.pool(Operation::ListXAttr), req, own(), |engine| {
+        run!(self, self.place(Operation::ListXAttr), req, own(), |engine| {
             buffer::with(size as usize, |buf| {
                 let got = engine.listxattr(req, inode(ino), buf);
                 reply::xattr(reply, got, buf);
@@ -530,13 +581,13 @@ impl<H: Handler> Filesystem for Adapter<H> {
     }
 
     fn removexattr(&self, req: &fuser::Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        run!(self, self.pool(Operation::RemoveXAttr), req, own(name), |engine| {
+        run!(self, self.place(Operation::RemoveXAttr), req, own(name), |engine| {
             reply::empty(reply, engine.removexattr(req, inode(ino), name));
         });
     }
 
     fn access(&self, req: &fuser::Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        run!(self, self.pool(Operation::Access), req, own(), |engine| {
+        run!(self, self.place(Operation::Access), req, own(), |engine| {
             reply::empty(reply, engine.access(req, inode(ino), mask.bits()));
         });
     }
@@ -554,7 +605,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         reply: ReplyLock,
     ) {
         let lock = Lock { start, end, typ, pid };
-        run!(self, self.pool(Operation::GetLk), req, own(), |engine| {
+        run!(self, self.place(Operation::GetLk), req, own(), |engine| {
             match engine.getlk(req, inode(ino), fh.0, lock_owner.0, lock) {
                 Ok(held) => reply.locked(held.start, held.end, held.typ, held.pid),
                 Err(error) => reply.error(convert::errno(error)),
@@ -576,19 +627,25 @@ impl<H: Handler> Filesystem for Adapter<H> {
         reply: ReplyEmpty,
     ) {
         let lock = Lock { start, end, typ, pid };
-        let pool = match (typ, sleep) {
+        if sleep && typ != libc::F_UNLCK && self.dispatcher.lets_locks_wait() {
+            return self.wait_for_lock(req, inode(ino), fh.0, lock_owner.0, lock, reply);
+        }
+        // The kernel says "wait" with an unlock too; there is nothing to wait for.
+        let sleep = sleep && typ != libc::F_UNLCK;
+        let (place, releases) = match (typ, sleep) {
             // Others may be waiting for just this.
-            (libc::F_UNLCK, _) => self.dispatcher.closing_pool(),
-            (_, true) => self.pool(Operation::SetLkWait),
-            (_, false) => self.pool(Operation::SetLk),
+            (libc::F_UNLCK, _) => (self.dispatcher.place_of_unlock(), self.releases()),
+            (_, true) => (self.place(Operation::SetLkWait), None),
+            (_, false) => (self.place(Operation::SetLk), None),
         };
-        run!(self, pool, req, own(), |engine| {
+        run!(self, place, req, own(), |engine| {
             reply::empty(reply, engine.setlk(req, inode(ino), fh.0, lock_owner.0, lock, sleep));
+            released(&releases, ino);
         });
     }
 
     fn bmap(&self, req: &fuser::Request, ino: INodeNo, blocksize: u32, idx: u64, reply: ReplyBmap) {
-        run!(self, self.pool(Operation::BMap), req, own(), |engine| {
+        run!(self, self.place(Operation::BMap), req, own(), |engine| {
             match engine.bmap(req, inode(ino), blocksize, idx) {
                 Ok(block) => reply.bmap(block),
                 Err(error) => reply.error(convert::errno(error)),
@@ -607,7 +664,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         out_size: u32,
         reply: ReplyIoctl,
     ) {
-        run!(self, self.pool(Operation::IoCtl), req, own(in_data), |engine| {
+        run!(self, self.place(Operation::IoCtl), req, own(in_data), |engine| {
             buffer::with(out_size as usize, |buf| {
                 match engine.ioctl(req, inode(ino), fh.0, cmd, in_data, buf) {
                     Ok((result, size)) => reply.ioctl(result, &buf[..size]),
@@ -634,7 +691,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
             Box::new(PollWaker { device, handle: ph.handle().0 }) as Box<dyn PollNotifier>
         });
         drop(ph);
-        run!(self, self.pool(Operation::Poll), req, own(), |engine| {
+        run!(self, self.place(Operation::Poll), req, own(), |engine| {
             match engine.poll(req, inode(ino), fh.0, events.bits(), notifier) {
                 Ok(ready) => reply.poll(PollEvents::from_bits_retain(ready)),
                 Err(error) => reply.error(convert::errno(error)),
@@ -652,7 +709,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        run!(self, self.pool(Operation::FAllocate), req, own(), |engine| {
+        run!(self, self.place(Operation::FAllocate), req, own(), |engine| {
             reply::empty(reply, engine.fallocate(req, inode(ino), fh.0, offset, length, mode));
         });
     }
@@ -666,7 +723,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        run!(self, self.pool(Operation::LSeek), req, own(), |engine| {
+        run!(self, self.place(Operation::LSeek), req, own(), |engine| {
             match engine.lseek(req, inode(ino), fh.0, offset, whence) {
                 Ok(offset) => reply.offset(offset),
                 Err(error) => reply.error(convert::errno(error)),
@@ -692,7 +749,7 @@ impl<H: Handler> Filesystem for Adapter<H> {
         }
         // The answer has 32 bits for the length.
         let len = len.min(u64::from(u32::MAX));
-        run!(self, self.pool(Operation::CopyFileRange), req, own(), |engine| {
+        run!(self, self.place(Operation::CopyFileRange), req, own(), |engine| {
             let (from, to) =
                 ((inode(ino_in), fh_in.0, offset_in), (inode(ino_out), fh_out.0, offset_out));
             reply::written(reply, engine.copy_file_range(req, from, to, len));

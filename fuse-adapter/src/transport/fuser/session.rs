@@ -72,7 +72,6 @@ impl<H: Handler> Session<H> {
         dispatcher: Dispatcher<Engine<H>>,
         mut wishes: Negotiation,
         descriptor: OwnedFd,
-        readers: usize,
         clone_fd: bool,
     ) -> Result<(Self, Negotiation), StartError> {
         if clone_fd {
@@ -87,9 +86,10 @@ impl<H: Handler> Session<H> {
             init: OnceLock::new(),
             finished: AtomicBool::new(false),
         });
+        let event_loops = dispatcher.core().event_loops();
         let adapter = Adapter::new(engine, dispatcher, wishes, shared.clone());
         let mut config = Config::default();
-        config.n_threads = Some(readers.max(1));
+        config.n_threads = Some(event_loops);
         config.clone_fd = clone_fd;
         // Who may use the mount is decided by the kernel, by the mount's options. fuser's own check
         // on top would refuse even `close` to a process that was given an open file by the owner.
@@ -118,6 +118,11 @@ impl<H: Handler> Session<H> {
         // fuser expects a thread that it starts to end well; its decoder has a few panics.
         let result = catch_unwind(AssertUnwindSafe(|| session.run()))
             .unwrap_or_else(|_| Err(io::Error::other("the session panicked")));
+        let result = result.or_else(|error| match error.raw_os_error() {
+            // Cut off while a request was being read: an end like any other.
+            Some(libc::ECONNABORTED) => Ok(()),
+            _ => Err(error),
+        });
         let leaked = shared.leak.0.load(Ordering::Relaxed);
         if leaked && shared.finished.load(Ordering::Acquire) {
             // SAFETY: `raw` is the descriptor that `start` gave to fuser, which keeps it behind a
