@@ -8,12 +8,15 @@
 //!   heavy fence (a membarrier) is in it. With other threads running it costs more, because they are
 //!   interrupted: `beside a running thread` has one that takes and drops leases all the time.
 
+mod common;
+
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use pinpath::{Inode, Kind, Name, RenameMode, Resolver};
+use pinpath_benches::cases;
 
 /// `/a/b/c/file`, and the inodes on the way.
 struct Tree {
@@ -38,23 +41,7 @@ fn tree() -> Tree {
 }
 
 fn lease(criterion: &mut Criterion) {
-    let Tree { resolver, file, .. } = tree();
-    let mut group = criterion.benchmark_group("lease");
-    group.bench_function("epoch pin", |bencher| {
-        bencher.iter(|| drop(black_box(crossbeam_epoch::pin())));
-    });
-    group.bench_function("request pin", |bencher| bencher.iter(|| drop(black_box(resolver.pin()))));
-    group.bench_function("lease", |bencher| {
-        bencher.iter(|| drop(black_box(resolver.lease(black_box(file)).unwrap())));
-    });
-    let mut path = Vec::new();
-    group.bench_function("lease and path", |bencher| {
-        bencher.iter(|| {
-            let lease = resolver.lease(black_box(file)).unwrap();
-            lease.path_into(&mut path).unwrap();
-        });
-    });
-    group.finish();
+    common::bench(criterion, "lease", &cases::lease::cases());
 }
 
 fn transaction(criterion: &mut Criterion) {
