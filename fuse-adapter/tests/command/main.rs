@@ -8,6 +8,7 @@ mod paths;
 mod refused;
 #[path = "../running/mod.rs"]
 mod running;
+mod stats;
 mod users;
 
 use std::ffi::OsStr;
