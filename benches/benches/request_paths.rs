@@ -11,6 +11,7 @@ use pinpath_benches::cases::request_paths;
 
 fn benches(criterion: &mut Criterion) {
     common::bench(criterion, "request_paths/resolve", &request_paths::resolve());
+    common::bench(criterion, "request_paths/listing", &request_paths::listing());
     let fresh = request_paths::lookup_and_forget();
     common::bench_in_goes(criterion, "request_paths/forget", &fresh, request_paths::MOST);
 }

@@ -8,7 +8,7 @@
 //! `loom-tests/run` and `loom-tests/run-shuttle` run them all.
 //!
 //! What loom does not see: membarrier (both fences are `SeqCst` here, which is what membarrier and a
-//! compiler fence amount to together), and crossbeam-epoch (a stand-in that runs what was deferred as
+//! compiler fence amount to together), and the resolver's epochs (a stand-in that runs what was deferred as
 //! soon as no guard is held). Accesses that are `SeqCst` and no fences are weaker in loom than they
 //! are; the resolver uses fences.
 

@@ -46,6 +46,9 @@ impl<D: NodeData> Shared<D> {
 
     #[inline]
     fn whole(&self, start: &Start<'_, D>, parts: &Parts<'_>, guard: &epoch::Guard) -> PathBuf {
+        if parts.unkept.is_none() {
+            return from_bytes(parts.name.to_vec());
+        }
         let mut path = Vec::with_capacity(parts.prefix.len() + 1 + parts.name.len());
         put_together(parts, &mut path);
         self.asked(start, parts, &path, guard);

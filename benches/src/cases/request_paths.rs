@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::hint::black_box;
 use std::sync::Arc;
 
+use pinpath::{Counting, Inode, Kind, Name};
+
 use crate::alternate::Case;
 use crate::peers::{Dash, EasyFuser, HashMaps, Ours, Table};
 use crate::threads;
@@ -36,6 +38,36 @@ pub fn lookup_and_forget() -> Vec<Case> {
         })
     }
     vec![case::<Ours>(), case::<EasyFuser>(), case::<HashMaps>(), case::<Dash>()]
+}
+
+/// A directory of a hundred known names listed with their inodes, and all of it forgotten, as when the
+/// kernel drops what a listing brought: at once, and name by name. One operation is the hundred.
+pub fn listing() -> Vec<Case> {
+    const ENTRIES: usize = 100;
+    fn names() -> Vec<OsString> {
+        (0..ENTRIES).map(crate::tree::name).collect()
+    }
+    let (batch, single) = (Ours::new(), Ours::new());
+    for table in [&batch, &single] {
+        names().iter().for_each(|name| {
+            table.lookup(1, name, false);
+        });
+    }
+    let (names_batch, names_single) = (names(), names());
+    vec![
+        Case::of("at once", move || {
+            let entries = names_batch
+                .iter()
+                .map(|name| (Name::from_os_str(name).expect("a name"), Kind::Leaf, ()));
+            let listed = batch.0.list(Inode::ROOT, entries, Counting::Counted).expect("the root");
+            batch.0.forget_batch(listed.into_iter().flatten().map(|inode| (inode, 1)));
+        }),
+        Case::of("name by name", move || {
+            let inodes: Vec<u64> =
+                names_single.iter().map(|name| single.lookup(1, name, false)).collect();
+            inodes.into_iter().for_each(|inode| single.forget(inode));
+        }),
+    ]
 }
 
 /// The path of a file in the root, guarded.

@@ -56,6 +56,18 @@ pub(super) fn run(progress: &Progress) -> Result<Fragment> {
         easy_fuser(4),
         easy_fuser(8)
     );
+    // Where a bar is missed, this is why: the floor is not ours.
+    let floor = |threads| {
+        owned.ratio("pinpath PathBuf, guarded", "allocate and copy 15 bytes", threads) * 100.0
+    };
+    let _ = writeln!(
+        text,
+        "An owned path is memory first: to allocate, copy and free its 15 bytes takes {:.0} % of the time of \
+         a guarded `PathBuf` at 1 thread, and {:.0} % at 8. Who needs no owned path asks for a \
+         borrowed one.\n",
+        floor(1),
+        floor(8)
+    );
     for (title, measured) in [
         ("A guard alone", &alone),
         ("An owned path of three components", &owned),
