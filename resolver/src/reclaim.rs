@@ -218,11 +218,12 @@ fn bury_upwards<D: NodeData>(
             let parent = link.parent().slot();
             let node = shared.table.slot(parent);
             // AcqRel: as in `lose_child`.
-            if node.children.fetch_sub(1, Ordering::AcqRel) == 1
-                && parent != ROOT_SLOT
-                && node.state.judge_unqueued() == Verdict::Close
-            {
-                closed.push(parent);
+            if node.children.fetch_sub(1, Ordering::AcqRel) == 1 && parent != ROOT_SLOT {
+                match node.state.judge_unqueued() {
+                    Verdict::Close => closed.push(parent),
+                    Verdict::Again => shared.retired.push(parent),
+                    Verdict::Keep => {}
+                }
             }
             if let Some(cache) = link.close_cache() {
                 shared.retire_cache(cache, guard);

@@ -5,7 +5,7 @@
 //! | 0..48 | lookup count: what the kernel knows of the node | `lookup` adds, `forget` subtracts |
 //! | 48, 49 | kind: directory, leaf, unknown | set when the node is made; an unknown one becomes a directory with its first child and a leaf with its second name |
 //! | 50 `QUEUED` | in the queue of nodes that may be reclaimed | who finds the count zero; the reclaimer clears it |
-//! | 51 `AGAIN` | found zero once more while queued: waits for one more grace period | as above |
+//! | 51 `AGAIN` | found zero once more while queued, or found by its name: waits for one more grace period | as above, and who finds it |
 //! | 52 `MOVING` | a transaction has it | that transaction |
 //! | 53 `CLOSING` | the reclaimer is looking whether it has children | the reclaimer |
 //! | 54 `DEAD` | reclaimed; final | the reclaimer, from count zero |
@@ -170,13 +170,15 @@ impl State {
         if !word.alive() || word.closing() {
             return false;
         }
-        if word.count() > 0 || !word.queued() {
-            // A node that isn't queued will be, and then waits for those who are there then.
+        if word.count() > 0 {
+            // It will be queued when it is forgotten, and then waits for those who are there then.
             return true;
         }
+        // Also one that isn't queued, a forgotten directory with children: when the last of them
+        // goes, `judge_unqueued` must know.
         self.update(|word| {
             let late = !Snapshot(word).alive() || word & CLOSING != 0;
-            (!late).then_some(if word & QUEUED != 0 { word | AGAIN } else { word })
+            (!late).then_some(word | AGAIN)
         })
         .is_ok()
     }
@@ -215,14 +217,23 @@ impl State {
     }
 
     /// For the parent of a node that was reclaimed: as `judge`, but only if it isn't queued. Its
-    /// count has been zero for a whole grace period then (see `reclaim.rs`).
+    /// count has been zero for a whole grace period then (see `reclaim.rs`). If somebody has found it
+    /// since, it is queued now (`Again`): the caller puts it there.
     pub(crate) fn judge_unqueued(&self) -> Verdict {
         let before = self.update(|word| {
             let candidate =
                 Snapshot(word).alive() && word & (COUNT | QUEUED | MOVING | CLOSING) == 0;
-            candidate.then_some(word | CLOSING)
+            candidate.then_some(if word & AGAIN != 0 {
+                (word | QUEUED) & !AGAIN
+            } else {
+                word | CLOSING
+            })
         });
-        if before.is_ok() { Verdict::Close } else { Verdict::Keep }
+        match before {
+            Ok(word) if word & AGAIN != 0 => Verdict::Again,
+            Ok(_) => Verdict::Close,
+            Err(_) => Verdict::Keep,
+        }
     }
 
     /// From closing to dead, unless it was looked up or queued again meanwhile.

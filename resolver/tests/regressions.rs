@@ -159,3 +159,29 @@ fn prune_drops_only_the_names_that_the_forgotten_node_still_has() {
     resolver.validate().unwrap();
     assert_eq!((resolver.stats().nodes, resolver.stats().links), (2, 1));
 }
+
+/// A forgotten directory, kept for a forgotten child alone, was reclaimed with that child under a pin
+/// that had found it by its name.
+#[test]
+fn a_forgotten_directory_that_is_found_outlives_its_last_child() {
+    let resolver = Resolver::new(());
+    let directory = resolver.lookup(ROOT, name("a"), Kind::Directory, ()).unwrap();
+    let child = resolver.lookup(directory, name("b"), Kind::Leaf, ()).unwrap();
+    resolver.forget(directory, 1);
+    settle(&resolver); // looked at, kept for its child, and waiting for nothing now
+    let earlier = resolver.pin();
+    resolver.forget(child, 1);
+    resolver.reclaim(); // the child waits for the earlier request from now on, and for no later one
+    let request = resolver.pin();
+    assert_eq!(resolver.peek(ROOT, name("a")), Ok(Some(directory)));
+    drop(earlier);
+    for _ in 0..4 {
+        resolver.reclaim();
+    }
+    assert_eq!(resolver.stats().nodes, 2, "the child has gone");
+    assert_eq!(resolver.lookup_count(directory), Some(0), "the request has found it");
+    drop(request);
+    settle(&resolver);
+    assert_eq!(resolver.lookup_count(directory), None);
+    assert_eq!(resolver.stats().nodes, 1);
+}
