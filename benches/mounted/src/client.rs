@@ -22,7 +22,8 @@ pub(crate) fn file_name(number: usize) -> String {
 pub(crate) fn name_files(mountpoint: &Path) -> anyhow::Result<Vec<OwnedFd>> {
     let name = |number| {
         let path = mountpoint.join(file_name(number));
-        openat(CWD, &path, OFlags::PATH, Mode::empty()).with_context(|| format!("{path:?}"))
+        openat(CWD, &path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .with_context(|| format!("{path:?}"))
     };
     (0..FILES).map(name).collect()
 }

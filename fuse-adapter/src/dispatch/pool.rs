@@ -140,6 +140,11 @@ impl<C: Send + Sync + 'static> Pool<C> {
         self.shared.workers().running.len()
     }
 
+    /// Does anybody wait, and may there be more threads?
+    pub(super) fn is_short_of_threads(&self) -> bool {
+        self.queued() > 0 && self.threads() < self.shared.size.most
+    }
+
     /// For the supervisor, now and then: adds threads while all are blocked and somebody waits.
     /// Calls `at_work` for each thread that works on something.
     pub(super) fn grow(&self, now: u64, mut at_work: impl FnMut(&Busy, Seen)) {

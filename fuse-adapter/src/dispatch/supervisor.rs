@@ -9,6 +9,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use super::dispatcher::Core;
+use super::pool::Pool;
 use super::waiters;
 
 /// Between two looks, as long as nobody seems to be stuck.
@@ -94,9 +95,9 @@ fn sleep<C: Send + Sync + 'static>(core: &Core<C>, memory: &Memory) {
     core.alarm.asleep.store(true, Ordering::SeqCst);
     // Once more: what came before this store has not rung.
     let came = core.readers.look().any(|(_, seen)| !seen.marked)
-        || core.pools().any(|pool| pool.queued() > 0);
+        || core.pools().any(Pool::is_short_of_threads);
     match came {
-        true => {}
+        true => std::thread::park_timeout(TENSE),
         false if core.waiters.len() > 0 => std::thread::park_timeout(waiters::INTERVAL),
         false if !memory.settled => std::thread::park_timeout(SHRINK),
         false => std::thread::park(),
@@ -136,7 +137,7 @@ fn look<C: Send + Sync + 'static>(core: &Core<C>, now: u64) -> bool {
                 core.lanes.found(seen.operation, worker.sleeps());
             }
         });
-        tense |= pool.queued() > 0;
+        tense |= pool.is_short_of_threads();
     }
     tense
 }
