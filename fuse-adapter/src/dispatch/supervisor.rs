@@ -155,7 +155,7 @@ impl Memory {
         if since(self.last_shrink, now) >= SHRINK {
             self.last_shrink = now;
             // All of them, not only until the first that is not done.
-            self.settled = core.pools().fold(true, |settled, pool| pool.shrink() && settled);
+            self.settled = core.pools().filter(|pool| !pool.shrink()).count() == 0;
         }
         if core.waiters.len() > 0 && since(self.last_lock_round, now) >= waiters::INTERVAL {
             self.last_lock_round = now;
