@@ -30,7 +30,9 @@ trait Index: Send + Sync + 'static {
     fn remove(&self, key: &Key);
 }
 
-struct Shards(Vec<CachePadded<RwLock<HashTable<(Key, u64)>>>>, FixedState);
+struct Shards(Vec<Shard>, FixedState);
+
+type Shard = CachePadded<RwLock<HashTable<(Key, u64)>>>;
 
 impl Shards {
     fn hash(&self, key: &Key) -> u64 {

@@ -45,7 +45,7 @@ pub(super) fn run(progress: &Progress) -> Result<Fragment> {
     bars.at_most("pin and drop, ns, 1 thread", 8.0, alone.by_threads[0].1[0].median());
 
     let mut text = String::from("## Guards and paths\n\n");
-    let _ = write!(text, "{}\n", bars.text());
+    let _ = writeln!(text, "{}", bars.text());
     let easy_fuser = |threads| {
         owned.ratio("easy_fuser PathBuf, guarded", "easy_fuser PathBuf, unguarded", threads)
     };
