@@ -136,7 +136,9 @@ impl<D: NodeData> Shared<D> {
     /// A link that named this node as its parent is gone.
     pub(crate) fn lose_child(&self, parent: Inode) {
         let node = self.table.slot(parent.slot());
-        // AcqRel: what was done with the child happened before the parent is reclaimed.
+        node.state.lose_child();
+        // AcqRel: what was done with the child happened before the parent is reclaimed, the mark
+        // just made too: who finds no child finds the mark.
         if node.children.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.reconsider(parent.slot());
         }

@@ -5,7 +5,7 @@
 //! | 0..48 | lookup count: what the kernel knows of the node | `lookup` adds, `forget` subtracts |
 //! | 48, 49 | kind: directory, leaf, unknown | set when the node is made; an unknown one becomes a directory with its first child and a leaf with its second name |
 //! | 50 `QUEUED` | in the queue of nodes that may be reclaimed | who finds the count zero; the reclaimer clears it |
-//! | 51 `AGAIN` | found zero once more while queued, or found by its name: waits for one more grace period | as above, and who finds it |
+//! | 51 `AGAIN` | found zero once more while queued, found by its name, or left by a child: waits for one more grace period | as above, and who finds it or takes the child |
 //! | 52 `MOVING` | a transaction has it | that transaction |
 //! | 53 `CLOSING` | the reclaimer is looking whether it has children | the reclaimer |
 //! | 54 `DEAD` | reclaimed; final | the reclaimer, from count zero |
@@ -183,6 +183,16 @@ impl State {
         .is_ok()
     }
 
+    /// A child goes elsewhere, right after this. The child may have been known, and the node needed
+    /// for it, until now: whatever keeps the node otherwise, other children for example, it waits for
+    /// those who are there now. Also if it is closing, for `kill` to see; its last child's
+    /// `reconsider` queues it then.
+    pub(crate) fn lose_child(&self) {
+        if self.load().count() == 0 {
+            let _ = self.update(|word| Snapshot(word).alive().then_some(word | AGAIN));
+        }
+    }
+
     /// The node lost a name or a child: if its count is zero it is a candidate now.
     pub(crate) fn reconsider(&self) -> Queueing {
         let before = self.update(|word| {
@@ -236,11 +246,11 @@ impl State {
         }
     }
 
-    /// From closing to dead, unless it was looked up or queued again meanwhile.
+    /// From closing to dead, unless it was looked up, queued again or marked meanwhile.
     #[must_use]
     pub(crate) fn kill(&self) -> bool {
         let killed = self.update(|word| {
-            (word & (COUNT | QUEUED | MOVING) == 0).then_some((word | DEAD) & !CLOSING)
+            (word & (COUNT | QUEUED | MOVING | AGAIN) == 0).then_some((word | DEAD) & !CLOSING)
         });
         if killed.is_err() {
             self.reopen();
@@ -267,7 +277,8 @@ impl State {
     }
 }
 
-/// The word of a node that was found unreferenced: queued, or queued again.
+/// The word of a node that was found unreferenced: queued, or queued again. (Who enters the queue
+/// waits for all who are there now, and so for those who marked it before.)
 fn queue(word: u64) -> u64 {
-    if word & QUEUED == 0 { word | QUEUED } else { word | AGAIN }
+    if word & QUEUED == 0 { (word | QUEUED) & !AGAIN } else { word | AGAIN }
 }

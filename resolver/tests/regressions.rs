@@ -185,3 +185,30 @@ fn a_forgotten_directory_that_is_found_outlives_its_last_child() {
     assert_eq!(resolver.lookup_count(directory), None);
     assert_eq!(resolver.stats().nodes, 1);
 }
+
+/// A forgotten directory lost a child that was known, and another one, forgotten long before, kept it
+/// no longer than its own grace period: it went under a pin that was older than the loss.
+#[test]
+fn a_forgotten_directory_outlives_the_loss_of_a_known_child() {
+    let resolver = Resolver::new(());
+    let directory = resolver.lookup(ROOT, name("a"), Kind::Directory, ()).unwrap();
+    let forgotten = resolver.lookup(directory, name("b"), Kind::Leaf, ()).unwrap();
+    let known = resolver.lookup(directory, name("c"), Kind::Leaf, ()).unwrap();
+    resolver.forget(directory, 1);
+    settle(&resolver); // looked at, kept for its children, and waiting for nothing now
+    let earlier = resolver.pin();
+    resolver.forget(forgotten, 1);
+    resolver.reclaim(); // waits for the earlier request from now on, and for no later one
+    let request = resolver.pin(); // the directory is above a known file
+    resolver.unlink(directory, name("c")).unwrap();
+    drop(earlier);
+    for _ in 0..4 {
+        resolver.reclaim();
+    }
+    assert_eq!(resolver.lookup_count(forgotten), None);
+    assert_eq!(resolver.lookup_count(directory), Some(0), "the request may need it");
+    drop(request);
+    resolver.forget(known, 1);
+    settle(&resolver);
+    assert_eq!(resolver.stats().nodes, 1);
+}
