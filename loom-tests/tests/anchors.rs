@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pinpath::{Anchor, Inode, Resolver};
+use pinpath::{Anchor, AnchoredRequest, Inode, Resolver};
 use pinpath_loom_tests::{file, run_model, thread};
 
 /// Counts its drops. Under loom each use of it is checked against the drop.
@@ -55,6 +55,20 @@ impl Drop for Server {
     }
 }
 
+fn end_while_the_owner_goes(
+    request: AnchoredRequest<Server>,
+    anchor: Anchor<Server>,
+    dropped: &AtomicUsize,
+) {
+    let worker = thread::spawn(move || {
+        request.answer();
+        drop(request);
+    });
+    drop(anchor);
+    worker.join().unwrap();
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}
+
 /// The owner goes while a request ends: one of the two drops the value, after the request's last use.
 ///
 /// Bad: the owner sums the counters before the exit reaches it, and the request looks for graves
@@ -65,13 +79,7 @@ fn last_request_against_dropped_anchor() {
     run_model("last_request_against_dropped_anchor", || {
         let (anchor, dropped) = Server::anchored();
         let request = anchor.begin_request();
-        let worker = thread::spawn(move || {
-            request.answer();
-            drop(request);
-        });
-        drop(anchor);
-        worker.join().unwrap();
-        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        end_while_the_owner_goes(request, anchor, &dropped);
     });
 }
 
@@ -110,12 +118,6 @@ fn anchor_waits_for_both_parities() {
         anchor.resolver.reclaim();
         drop(earlier);
         let request = anchor.begin_request();
-        let worker = thread::spawn(move || {
-            request.answer();
-            drop(request);
-        });
-        drop(anchor);
-        worker.join().unwrap();
-        assert_eq!(dropped.load(Ordering::Relaxed), 1);
+        end_while_the_owner_goes(request, anchor, &dropped);
     });
 }

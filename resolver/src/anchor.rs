@@ -6,7 +6,7 @@
 //! waits in its domain until the requests have ended, the last of which drops it.
 //!
 //! How it is known that they have: after the owner is gone no request of the anchor begins. So each
-//! parity of the domain needs to be seen drained once, in whatever order (`Graves::bury`).
+//! parity of the domain needs to be seen drained once, in whatever order (`graves.rs`).
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -80,7 +80,7 @@ impl<T: Send + Sync + 'static> Deref for Anchor<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: freed only by `bury`, once the anchor is dropped.
+        // SAFETY: freed only after the anchor has buried it, when it is dropped.
         unsafe { self.value.as_ref() }
     }
 }

@@ -116,6 +116,15 @@ impl Domain {
         }
     }
 
+    /// The count alone, where the calling thread's counters are known; the epochs have no graves.
+    #[inline(always)]
+    pub(crate) fn exit_in(&self, counts: &Counts, parity: usize) {
+        // Release: pairs with the Acquire in `drained`. All that the request read happened
+        // before its nodes are reclaimed, and `drained`, which sees this, sees the count of
+        // `enter` too. Weaker: reclaimed while still being read; exits without entries.
+        increment(&counts.exited[parity & 1], Ordering::Release);
+    }
+
     /// Should a request try to advance reclamation?
     #[inline]
     pub(crate) fn pressing(&self) -> bool {
@@ -133,15 +142,6 @@ impl Domain {
         self.graves.dig(grave);
         self.fences.heavy();
         self.graves.close_drained(|parity| self.drained(parity));
-    }
-
-    /// The same where the calling thread's counters are known.
-    #[inline(always)]
-    pub(crate) fn exit_in(&self, counts: &Counts, parity: usize) {
-        // Release: pairs with the Acquire in `drained`. All that the request read happened
-        // before its nodes are reclaimed, and `drained`, which sees this, sees the count of
-        // `enter` too. Weaker: reclaimed while still being read; exits without entries.
-        increment(&counts.exited[parity & 1], Ordering::Release);
     }
 
     /// The slot of the thread that has this number.

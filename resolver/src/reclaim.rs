@@ -70,7 +70,7 @@ impl Retired {
             stack.extend_from_slice(slots);
             stack.len()
         });
-        if length >= ENOUGH && !self.pressing() {
+        if length >= ENOUGH && !self.domain.pressing() {
             self.domain.press(true);
         }
     }
@@ -87,12 +87,6 @@ impl Retired {
             all.append(&mut stack.lock());
         }
         all
-    }
-
-    /// Should a request try to advance?
-    #[inline]
-    pub(crate) fn pressing(&self) -> bool {
-        self.domain.pressing()
     }
 
     /// Nodes that wait to be reclaimed.

@@ -191,7 +191,7 @@ impl<D: NodeData> Resolver<D> {
                 self.shared.forget(inode, count, &mut queue, &guard);
             }
         }
-        if self.shared.retired.pressing() {
+        if self.shared.domain.pressing() {
             reclaim::advance(&self.shared);
         }
     }
@@ -373,7 +373,7 @@ impl<D: NodeData> Resolver<D> {
         let reclaimed = reclaim::advance(&self.shared);
         // What was reclaimed is freed when the epochs move on, which they do only if somebody pins.
         epoch::pin().flush();
-        if reclaimed > 0 && !self.shared.retired.pressing() {
+        if reclaimed > 0 && !self.shared.domain.pressing() {
             self.shared.names.shrink();
             self.shared.identities.shrink();
         }

@@ -3,16 +3,14 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, MountOption,
     ReplyAttr, ReplyEntry, Request,
 };
 
-use super::{Served, Spend, number_of};
-
-const LIFETIME: Duration = Duration::from_secs(3600);
+use super::{LIFETIME, Served, Spend, number_of};
 
 struct Bare(Spend);
 

@@ -13,9 +13,7 @@ use easy_fuser::fuse_parallel::prelude::*;
 use easy_fuser::fuse_presets::mirror_fs::*;
 use easy_fuser::fuse_presets::{StatelessHandler, UnimplementedFuseHandler};
 
-use super::{Ids, Served, Server, Spend, number_of};
-
-const LIFETIME: Duration = Duration::from_secs(3600);
+use super::{Ids, LIFETIME, Served, Server, Spend, number_of};
 
 fn attr(number: Option<u64>) -> FileAttribute {
     let time = SystemTime::UNIX_EPOCH;

@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+/// For how long the kernel may keep names and attributes: the same for all, and longer than a run.
+const LIFETIME: Duration = Duration::from_secs(3600);
+
 /// Which server, and how.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Served {

@@ -11,9 +11,7 @@ use pinpath_fuse::{
     Opened, Request, mount,
 };
 
-use super::{Ids, Served, Server, Spend, Threads, number_of};
-
-const LIFETIME: Duration = Duration::from_secs(3600);
+use super::{Ids, LIFETIME, Served, Server, Spend, Threads, number_of};
 
 struct Files {
     spend: Spend,
