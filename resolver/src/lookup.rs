@@ -165,8 +165,7 @@ impl<D: NodeData> Shared<D> {
         let twin = match (&mut identities, identity) {
             (Some((hash, shard)), Some(identity)) => {
                 shard.find(&self.table, *hash, identity).filter(|twin| {
-                    let node = self.table.slot(*twin);
-                    let alive = node.state.count_up(count.max(1));
+                    let alive = self.table.slot(*twin).state.load().alive();
                     if !alive {
                         shard.remove(*twin, *hash);
                     }
@@ -176,12 +175,7 @@ impl<D: NodeData> Shared<D> {
             _ => None,
         };
         if let Some(twin) = twin {
-            let made = self.name_twin(&key, twin, link, shard, tree, guard);
-            if count == 0 || !matches!(made, Ok(Made::Inode(_))) {
-                let node = self.table.slot(twin);
-                self.enqueue(twin, node.state.count_down(count.max(1)));
-            }
-            return made;
+            return self.name_twin(&key, twin, count, link, shard, tree, guard);
         }
 
         // The name is known for another file, which has lost it behind our back.
@@ -234,6 +228,7 @@ impl<D: NodeData> Shared<D> {
         &self,
         key: &Key<'_>,
         twin: u32,
+        count: u64,
         loser: Option<Link>,
         shard: &mut Shard,
         tree: Option<&TreeLock<'_>>,
@@ -259,7 +254,12 @@ impl<D: NodeData> Shared<D> {
         }
         self.gain_child(key.parent)?;
         let fresh = Link::new(key.parent, key.name, key.hash, twin);
-        let gain = Edit { slot: Some(twin), remove: None, add: Some((fresh, Place::First)) };
+        let gain = Edit {
+            slot: Some(twin),
+            remove: None,
+            add: Some((fresh, Place::First)),
+            count: Some(count),
+        };
         let tree = tree.filter(|_| moves_directory);
         if let Err(Died) = self.relink(&[Edit::remove(loser), gain], tree, guard) {
             self.undo_gain(fresh);

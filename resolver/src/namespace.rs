@@ -29,31 +29,17 @@ impl<D: NodeData> Shared<D> {
         if node.state.load().kind() == Kind::Directory {
             return Err(Error::DirectoryLink(inode));
         }
-        if !node.state.count_up(1) {
-            return Err(Error::Stale(inode));
-        }
-        let linked = self.link_counted(inode, parent, name, &guard);
-        if linked.is_err() {
-            self.enqueue(inode.slot(), node.state.count_down(1));
-        }
-        linked
-    }
-
-    fn link_counted(
-        &self,
-        inode: Inode,
-        parent: Inode,
-        name: &Name,
-        guard: &epoch::Guard,
-    ) -> Result<(), Error> {
         let key = self.names.key(parent, name);
-        let node = self.table.slot(inode.slot());
         let mut tree = None;
         loop {
+            // Under the guard: the slot isn't another node's.
+            if !node.state.load().alive() {
+                return Err(Error::Stale(inode));
+            }
             let mut shard = self.names.write(key.hash);
             let loser = self.find_alive(&mut shard, &key);
             if loser.is_some_and(|link| link.owner() == inode.slot()) {
-                return Ok(());
+                return if node.state.count_up(1) { Ok(()) } else { Err(Error::Stale(inode)) };
             }
             // A node of unknown kind might be a directory, as might the one that loses the name.
             let may_have_children = node.state.load().may_have_children();
@@ -64,25 +50,29 @@ impl<D: NodeData> Shared<D> {
                 tree = Some(self.tree.lock());
                 continue;
             }
-            if may_have_children && self.is_below(parent, inode, guard) {
+            if may_have_children && self.is_below(parent, inode, &guard) {
                 return Err(Error::Cycle(inode));
             }
-            let has_name = !node.links(guard).is_none();
+            let has_name = !node.links(&guard).is_none();
             if has_name && node.state.settle(Kind::Leaf) == Kind::Directory {
                 return Err(Error::DirectoryLink(inode));
             }
             self.gain_child(parent)?;
             let fresh = Link::new(parent, name, key.hash, inode.slot());
-            let gain =
-                Edit { slot: Some(inode.slot()), remove: None, add: Some((fresh, Place::Last)) };
+            let gain = Edit {
+                slot: Some(inode.slot()),
+                remove: None,
+                add: Some((fresh, Place::Last)),
+                count: Some(1),
+            };
             let tree = tree.as_ref().filter(|_| moves_directory);
-            if let Err(Died) = self.relink(&[Edit::remove(loser), gain], tree, guard) {
+            if let Err(Died) = self.relink(&[Edit::remove(loser), gain], tree, &guard) {
                 self.undo_gain(fresh);
                 continue;
             }
             if let Some(loser) = loser {
                 shard.remove(loser);
-                self.finish_loser(loser, guard);
+                self.finish_loser(loser, &guard);
             }
             shard.insert(fresh);
             return Ok(());
@@ -175,6 +165,7 @@ impl<D: NodeData> Shared<D> {
             slot: Some(source.owner()),
             remove: Some(source),
             add: Some((fresh, Place::Same)),
+            count: None,
         };
         let edits = [moved, Edit::remove(both.target)];
         if let Err(Died) = self.relink(&edits, both.tree, both.guard) {
@@ -223,6 +214,7 @@ impl<D: NodeData> Shared<D> {
             slot: moved.map(|(old, _)| old.owner()),
             remove: moved.map(|(old, _)| old),
             add: moved.map(|(_, new)| (new, Place::Same)),
+            count: None,
         });
         if let Err(Died) = self.relink(&edits, both.tree, both.guard) {
             for (_, new) in fresh.into_iter().flatten() {

@@ -33,11 +33,13 @@ pub(crate) struct Edit {
     pub(crate) slot: Option<u32>,
     pub(crate) remove: Option<Link>,
     pub(crate) add: Option<(Link, Place)>,
+    /// How many lookups the added name counts, where it is one more. They are seen with the name.
+    pub(crate) count: Option<u64>,
 }
 
 impl Edit {
     pub(crate) fn remove(link: Option<Link>) -> Self {
-        Edit { slot: link.map(Link::owner), remove: link, add: None }
+        Edit { slot: link.map(Link::owner), remove: link, add: None, count: None }
     }
 
     fn apply(&self, links: &mut Vec<Link>) {
@@ -100,9 +102,16 @@ impl<D: NodeData> Shared<D> {
                 Some(Swap { node, old, new })
             })
             .collect();
+        let counted = || edits.iter().filter_map(|edit| edit.slot.zip(edit.count));
+        for (slot, count) in counted() {
+            self.table.slot(slot).state.begin_naming(count);
+        }
         match tree {
             Some(tree) => tree.change(|| change::apply(&swaps, guard)),
             None => change::apply(&swaps, guard),
+        }
+        for (slot, _) in counted() {
+            self.enqueue(slot, self.table.slot(slot).state.end_naming());
         }
         Ok(())
     }

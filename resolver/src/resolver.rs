@@ -198,7 +198,7 @@ impl<D: NodeData> Resolver<D> {
 
     /// How many lookups the node is counted; `None` if the id is stale. (The root: 1.)
     pub fn lookup_count(&self, inode: Inode) -> Option<u64> {
-        self.shared.table.get(inode).map(|node| node.state.load().count())
+        self.shared.table.get(inode).map(|node| node.state.settled_count())
     }
 
     // ---- the namespace ----

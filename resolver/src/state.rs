@@ -10,12 +10,13 @@
 //! | 53 `CLOSING` | the reclaimer is looking whether it has children | the reclaimer |
 //! | 54 `DEAD` | reclaimed; final | the reclaimer, from count zero |
 //! | 55 `LIVE` | the slot holds a node | set when the node is made |
+//! | 56 `NAMING` | gets a name and a count for it, which are to be seen together | who gives it, under the node's lock |
 //!
 //! Zero is a slot that never held a node. Transitions are compare-exchange loops on the whole word,
 //! so what they looked at is what they changed. All are AcqRel: who takes the count from zero sees
 //! what who brought it there did, and the other way round.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, spin_loop};
 
 const COUNT: u64 = (1 << 48) - 1;
 const DIRECTORY: u64 = 1 << 48;
@@ -26,6 +27,7 @@ const MOVING: u64 = 1 << 52;
 const CLOSING: u64 = 1 << 53;
 const DEAD: u64 = 1 << 54;
 const LIVE: u64 = 1 << 55;
+const NAMING: u64 = 1 << 56;
 
 /// May a node have children?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,17 +149,55 @@ impl State {
     }
 
     /// Takes back `by` lookups, or as many as there are.
+    ///
+    /// Who takes the last while the node gets one more name waits for the moment that this takes: a
+    /// count whose name nobody can have seen yet is not to be taken back.
     pub(crate) fn count_down(&self, by: u64) -> Queueing {
-        let before = self.update(|word| {
-            if !Snapshot(word).alive() {
-                return None;
+        loop {
+            let before = self.update(|word| {
+                let count = (word & COUNT).saturating_sub(by);
+                if !Snapshot(word).alive() || (count == 0 && word & NAMING != 0) {
+                    return None;
+                }
+                let word = (word & !COUNT) | count;
+                Some(if count == 0 { queue(word) } else { word })
+            });
+            match before {
+                Ok(word) if (word & COUNT) <= by && word & QUEUED == 0 => return Queueing::Enter,
+                Err(word) if Snapshot(word).alive() => spin_loop(),
+                _ => return Queueing::Nothing,
             }
-            let count = (word & COUNT).saturating_sub(by);
-            let word = (word & !COUNT) | count;
-            Some(if count == 0 { queue(word) } else { word })
+        }
+    }
+
+    /// The lookup count, with that of a name which is just given if the name can be seen.
+    pub(crate) fn settled_count(&self) -> u64 {
+        loop {
+            let word = self.load();
+            if word.0 & NAMING == 0 {
+                return word.count();
+            }
+            spin_loop();
+        }
+    }
+
+    /// The node is about to get a name that counts so many lookups. Under the node's lock, where it
+    /// was found alive, and until `end_naming` there.
+    pub(crate) fn begin_naming(&self, count: u64) {
+        let _ = self.update(|word| {
+            let count = ((word & COUNT) + count).min(COUNT);
+            Some((word & !COUNT) | count | NAMING)
+        });
+    }
+
+    /// It has the name. If that counted none it waits for those who see it now.
+    pub(crate) fn end_naming(&self) -> Queueing {
+        let before = self.update(|word| {
+            let word = word & !NAMING;
+            Some(if word & COUNT == 0 { queue(word) } else { word })
         });
         match before {
-            Ok(word) if (word & COUNT) <= by && word & QUEUED == 0 => Queueing::Enter,
+            Ok(word) if word & (COUNT | QUEUED) == 0 => Queueing::Enter,
             _ => Queueing::Nothing,
         }
     }
